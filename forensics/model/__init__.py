@@ -1,0 +1,58 @@
+"""The vocabulary of the whole tool as data: runs, signals, events, hypotheses, cases."""
+
+from forensics.model.arrays import BoolArray, FloatArray, IntArray, NumArray
+from forensics.model.case import (
+    SCHEMA,
+    BatchRef,
+    Case,
+    Event,
+    EventKind,
+    Evidence,
+    Hypothesis,
+    NotChecked,
+    Part,
+    Rejected,
+    Related,
+    RunInfo,
+    Series,
+    Severity,
+    SignalInfo,
+    Stability,
+)
+from forensics.model.codec import CaseFormatError, from_json, json_schema, to_json
+from forensics.model.run import Absent, Attempt, Curve, Damage, Run, Signal, SourceInfo, Span
+
+__all__ = [
+    "SCHEMA",
+    "Absent",
+    "Attempt",
+    "BatchRef",
+    "BoolArray",
+    "Case",
+    "CaseFormatError",
+    "Curve",
+    "Damage",
+    "Event",
+    "EventKind",
+    "Evidence",
+    "FloatArray",
+    "Hypothesis",
+    "IntArray",
+    "NotChecked",
+    "NumArray",
+    "Part",
+    "Rejected",
+    "Related",
+    "Run",
+    "RunInfo",
+    "Series",
+    "Severity",
+    "Signal",
+    "SignalInfo",
+    "SourceInfo",
+    "Span",
+    "Stability",
+    "from_json",
+    "json_schema",
+    "to_json",
+]
