@@ -101,7 +101,7 @@ _TABLE = _aliases(
         (None, r"_(std|var|min|median|p\d+|ema|avg_window|zscore|z_score|ratio_to_.*)$", 0),
         (None, r"^(total_flos|train_total_flos|max_steps|num_train_epochs|best_.*|remaining_time|eta.*|.*_eta)$", 0),
         # Steps, time and position in the data.
-        (Role.STEP, r"^(.*_)?(global_step|gobal_step|update_step|optimizer_step|train_step|iteration|iter|iters|step|steps|num_updates|update)$", 50),
+        (Role.STEP, r"^((train|trainer|training|metrics|counters|time|progress)_)?(global_step|gobal_step|update_step|optimizer_step|train_step|iteration|iter|iters|step|steps|num_updates|update)$", 50),
         (Role.WALL_TIME, r"^(timestamp|wall_time|walltime|time|runtime|relative_time|elapsed|datetime|date)$", 50),
         (Role.EPOCH, r"^(.*_)?epochs?$", 60),
         (Role.BATCH_ID, r"^(.*_)?(batch|data|shard|sample)_?(id|ids|idx|index|hash|num|number)$", 90),
@@ -126,7 +126,7 @@ _TABLE = _aliases(
         (Role.VALUE_LOSS, r"^(.*_)?(value|critic|vf|v|q|qf\d?)_?(function_)?loss$", 80),
         (Role.KL, r"^(.*_)?(kl|approx_kl|kl_div|kl_divergence|mean_kl|kl_mean|ref_kl|policy_kl)$", 80),
         (Role.ATTN_ENTROPY, r"^(.*_)?(attn|attention)_?(.*_)?entropy(_.*)?$", 80),
-        (Role.ENTROPY, r"^(.*_)?(entropy|policy_entropy|entropy_loss|entropy_mean)$", 60),
+        (Role.ENTROPY, r"^(?!.*cross_entropy)(.*_)?(entropy|policy_entropy|entropy_loss|entropy_mean)$", 60),
         (Role.CLIP_FRACTION, r"^(.*_)?(clip_?frac|clip_?fraction|clip_?ratio|pg_clipfrac)(_.*)?$", 80),
         (Role.REWARD, r"^(.*_)?(reward|rewards|return|returns|ep_rew_mean|episode_reward|episodic_return|mean_reward|reward_mean|rewards_mean|score_mean)$", 70),
         (Role.RESPONSE_LENGTH, r"^(.*_)?(response|completion|generation|episode|ep)_?(len|length|lengths)(_mean|_avg)?$", 70),
