@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forensics.model import Damage, FloatArray, IntArray, NumArray, Signal, SourceInfo, Span
 from forensics.parsers.interface import Progress
+
+_T = TypeVar("_T", np.float64, np.int64)
 
 MAX_SIGNALS = 50_000
 """More names than this in one run is a parsing error or an attack, not a training log."""
@@ -49,6 +52,7 @@ class Collector:
         return Sink(self, len(self.sources) - 1, path)
 
     def add(self, name: str, piece: _Piece) -> None:
+        """Take one piece of a signal; past MAX_SIGNALS names the rest is Damage."""
         if name not in self._pieces and len(self._pieces) >= MAX_SIGNALS:
             if not self._over_limit:
                 self._over_limit = True
@@ -157,7 +161,7 @@ def _join(name: str, pieces: Sequence[_Piece]) -> Signal:
     )
 
 
-def _optional(parts: Sequence[NDArray[np.float64] | NDArray[np.int64] | None]) -> NDArray[np.float64] | NDArray[np.int64] | None:  # type: ignore[type-arg]
+def _optional(parts: Sequence[NDArray[_T] | None]) -> NDArray[_T] | None:
     present = [p for p in parts if p is not None]
     if len(present) < len(parts) or not present:
         return None

@@ -1,1 +1,1 @@
-"""causes"""
+"""The catalogue of causes: one file per cause with a rule, in family folders."""

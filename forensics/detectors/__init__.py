@@ -1,1 +1,1 @@
-"""detectors"""
+"""Detectors: one file per kind of event. Each is a pure function of prepared signals."""
