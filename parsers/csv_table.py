@@ -1,0 +1,258 @@
+"""CSV and TSV metric files: Lightning and Keras CSVLogger, YOLO results.csv, exports, hand-written ones.
+
+Clean files go straight through polars. A file with ragged lines, foreign bytes, odd line ends or quotes is read line by
+line, so that one bad line costs one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from forensics.model import IntArray
+from forensics.parsers.interface import Claim, RunKey, Source
+from forensics.parsers.sink import Sink
+from forensics.parsers.table import Column, emit
+from forensics.vocabulary import classify, step_column
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NAME = "csv"
+
+SUFFIXES = frozenset({".csv", ".tsv"})
+CHUNK = 1 << 24
+MAX_COLUMNS = 20_000
+"""More columns than this is not a table of metrics."""
+INFER_ROWS = 2_000
+"""Rows polars looks at before it decides a column's type; a wrong guess costs a second pass, not a point."""
+MULTILINE_ROWS = 1_000
+"""Lines one quoted cell may span before its opening quote is taken for a stray character."""
+
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    separator: str
+    names: tuple[str, ...]
+    line: int
+    """1-based."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    lines: int
+    separators: int
+    quotes: int
+    odd: bool
+    """NUL bytes or line ends other than LF and CRLF."""
+    ends: bool
+    """The last line has its line end."""
+
+
+def sniff(source: Source) -> Claim | None:
+    """Claim a table whose header names a step or a known metric; any other .csv with numbers gets a weak claim."""
+    if source.is_dir or not source.head:
+        return None
+    named = source.path.suffix.lower() in SUFFIXES
+    header = _header(source)
+    if header is None:
+        return None
+    if not named and (step_column(header.names) is None or len(header.names) < 2):
+        return None
+    has_step = step_column(header.names) is not None
+    known = any(classify(name)[0] is not None for name in header.names)
+    confidence = (40 if has_step else 20) + (20 if known else 0) + (20 if named else 0) - (10 if not has_step and not known else 0)
+    return Claim(NAME, confidence)
+
+
+def head_columns(source: Source) -> tuple[str, ...]:
+    """The column names, for deciding which tables of a folder belong together."""
+    header = _header(source)
+    return header.names if header else ()
+
+
+def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a table holds one run
+    """Read the table."""
+    header = _header(source)
+    if header is None:
+        sink.damage("no header line of a table", "the whole file")
+        return
+    survey = _survey(source, header, sink)
+    if not _read_clean(source, header, survey, sink):
+        _read_tolerant(source, header, sink)
+
+
+def _header(source: Source) -> _Header | None:
+    text = _decode(source.head)
+    if text is None:
+        return None
+    lines = re.split(r"\r\n|\n|\r", text)
+    for number, line in enumerate(lines[:50], start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        separator = max(",\t;", key=line.count)
+        names = tuple(_unquote(cell) for cell in _split(line, separator))
+        data = next((x for x in lines[number : number + 20] if x.strip()), "")
+        if len(names) > MAX_COLUMNS or any(_NUMBER.fullmatch(n) for n in names) or not any(names):
+            return None
+        if len(names) == 1 and step_column(names) is None and classify(names[0])[0] is None:
+            return None
+        if data and not any(_NUMBER.fullmatch(_unquote(cell)) for cell in _split(data, separator)):
+            return None
+        return _Header(separator, names, number)
+    return None
+
+
+def _decode(head: bytes) -> str | None:
+    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig")):
+        if head.startswith(mark):
+            return head.decode(encoding, errors="replace")
+    if b"\x00" in head[:1024] or head[:1] in (b"{", b"[", b"<"):
+        return None
+    return head.decode("utf-8", errors="replace")
+
+
+def _survey(source: Source, header: _Header, sink: Sink) -> _Survey:
+    """Count what decides between the fast and the tolerant way. One pass at memchr speed."""
+    lines = separators = quotes = returns = pairs = nuls = 0
+    last = b""
+    comma = header.separator.encode()
+    with source.path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            lines += chunk.count(b"\n")
+            separators += chunk.count(comma)
+            quotes += chunk.count(b'"')
+            returns += chunk.count(b"\r")
+            pairs += chunk.count(b"\r\n") + (last == b"\r" and chunk[:1] == b"\n")
+            nuls += chunk.count(b"\x00")
+            last = chunk[-1:]
+            sink.progress(len(chunk))
+    ends = last == b"\n"
+    return _Survey(lines + (not ends), separators, quotes, bool(nuls) or returns != pairs, ends)
+
+
+def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) -> bool:
+    rows = survey.lines - header.line
+    even = survey.separators == (len(header.names) - 1) * (rows + 1)
+    if header.line != 1 or survey.odd or survey.quotes or not even or source.head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        return False
+    import polars as pl  # noqa: PLC0415 - costs 0.14 s of import, paid only where there is a table
+
+    for infer in (True, False):
+        try:
+            frame = pl.read_csv(
+                source.path,
+                separator=header.separator,
+                quote_char=None,
+                infer_schema=infer,
+                infer_schema_length=INFER_ROWS,
+                has_header=True,
+            )
+        except pl.exceptions.PolarsError:
+            continue
+        if frame.height != rows or frame.width != len(header.names):
+            return False
+        emit({name: _column(frame[:, i]) for i, name in enumerate(header.names)}, np.arange(2, rows + 2, dtype=np.int64), sink)
+        return True
+    return False
+
+
+def _column(series: pl.Series) -> Column:
+    import polars as pl  # noqa: PLC0415
+
+    rows = None
+    if series.null_count():
+        rows = series.is_not_null().arg_true().to_numpy().astype(np.int64)
+        series = series.drop_nulls()
+    if series.dtype == pl.String:
+        return Column(rows, None, series)  # type: ignore[arg-type]
+    if series.dtype.is_integer() or series.dtype == pl.Boolean:
+        return Column(rows, series.cast(pl.Int64, strict=False).to_numpy())
+    return Column(rows, series.cast(pl.Float64).to_numpy())
+
+
+def _read_tolerant(source: Source, header: _Header, sink: Sink) -> None:
+    width = len(header.names)
+    cells: list[list[str | None]] = [[] for _ in range(width)]
+    lines: list[int] = []
+    ragged: list[int] = []
+    foreign = 0
+    repeated = 0
+    for number, line, ended in _lines(source):
+        if number <= header.line or not line.strip() or line.lstrip().startswith("#"):
+            continue
+        foreign += "\ufffd" in line or "\x00" in line
+        parts = [_unquote(p) for p in _split(line.replace("\x00", ""), header.separator)]
+        if tuple(parts) == header.names:
+            repeated += 1
+            continue
+        if len(parts) != width:
+            ragged.append(number)
+            if not ended and len(parts) < width:
+                parts.pop()  # the file ends inside this cell: 0.0123 may have become 0.0
+        lines.append(number)
+        for i in range(width):
+            cells[i].append(parts[i] if i < len(parts) else None)
+    if ragged:
+        sink.damage(f"{len(ragged)} lines have another number of cells than the header (first: line {ragged[0]})", "the missing or surplus cells of these lines")
+    if foreign:
+        sink.damage(f"{foreign} lines hold bytes that are not text", "the cells these bytes stand in")
+    if repeated:
+        sink.note("header_repeated", repeated)
+    columns = {name: _texts(cells[i]) for i, name in enumerate(header.names)}
+    emit(columns, np.array(lines, dtype=np.int64), sink)
+
+
+def _texts(cells: list[str | None]) -> Column:
+    present = [i for i, cell in enumerate(cells) if cell is not None and cell.strip()]
+    rows: IntArray | None = None if len(present) == len(cells) else np.array(present, dtype=np.int64)
+    return Column(rows, None, [cells[i] for i in present])
+
+
+def _lines(source: Source) -> Iterator[tuple[int, str, bool]]:
+    """Line number, text and whether the line had its end. A quoted cell that spans lines is joined."""
+    data = source.path.read_bytes()
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    pieces = re.split(r"\r\n|\n|\r", data.decode(encoding, errors="replace"))
+    ended = pieces[-1] == ""
+    if ended:
+        pieces.pop()
+    i = 0
+    while i < len(pieces):
+        line, start = pieces[i], i
+        if line.count('"') % 2:
+            stop = next((j for j in range(i + 1, min(i + MULTILINE_ROWS, len(pieces))) if pieces[j].count('"') % 2), None)
+            if stop is not None:
+                line, i = "\n".join(pieces[i : stop + 1]), stop
+        i += 1
+        yield start + 1, line, ended or i < len(pieces)
+
+
+def _split(line: str, separator: str) -> list[str]:
+    if '"' not in line:
+        return line.split(separator)
+    parts: list[str] = []
+    held = ""
+    for piece in line.split(separator):
+        held = f"{held}{separator}{piece}" if held else piece
+        if held.count('"') % 2 == 0:
+            parts.append(held)
+            held = ""
+    if held:
+        parts.extend(held.split(separator))
+    return parts
+
+
+def _unquote(cell: str) -> str:
+    cell = cell.strip()
+    if len(cell) >= 2 and cell[0] == cell[-1] == '"':
+        return cell[1:-1].replace('""', '"').strip()
+    return cell
+
+

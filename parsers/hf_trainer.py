@@ -1,0 +1,148 @@
+"""Hugging Face Trainer's ``trainer_state.json``: the log history, also out of a cut or damaged file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.parsers.interface import Claim, RunKey, Source
+from forensics.parsers.sink import Sink
+from forensics.parsers.table import column_of
+
+NAME = "hf_trainer"
+
+FILE_NAME = "trainer_state.json"
+MAX_BYTES = 1 << 30
+"""A log history of ten million entries stays below this."""
+
+SUMMARY_MARK = "train_runtime"
+"""A row with this key is the summary at the end of ``train()``, not a point of a curve."""
+SUMMARY_KEYS = frozenset({"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train_loss"})
+
+_NOTES = ("global_step", "max_steps", "logging_steps", "num_train_epochs")
+_CONFIG = ("train_batch_size", "num_train_epochs", "max_steps", "logging_steps", "eval_steps", "save_steps")
+_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,18})')
+_HISTORY = re.compile(r'"log_history"\s*:\s*\[')
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a trainer_state holds. ``problem`` is set where the file could not be read as a whole."""
+
+    entries: tuple[Mapping[str, object], ...]
+    state: Mapping[str, object]
+    problem: str = ""
+
+
+def sniff(source: Source) -> Claim | None:
+    """Claim by file name, or a JSON object with a log_history. ``order`` of the run is its global step."""
+    if source.is_dir or (source.path.name != FILE_NAME and b'"log_history"' not in source.head):
+        return None
+    if source.head.lstrip()[:1] not in (b"{", b""):
+        return None
+    found = _STEP.search(source.head)
+    confidence = 95 if source.path.name == FILE_NAME else 85
+    return Claim(NAME, confidence, (RunKey(order=float(found[1]) if found else 0.0),))
+
+
+def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a file holds one run
+    """Read the log history: numbers by key, each at the step of its entry; ``records`` is the entry number."""
+    history = load(source, sink)
+    if history.problem:
+        sink.damage(history.problem, f"{len(history.entries)} entries were read; everything after them is lost")
+    for key in _NOTES:
+        if isinstance(history.state.get(key), (int, float)):
+            sink.note(key, history.state[key])
+    sink.note("nan_filter_possible", True)
+    sink.config({k: history.state[k] for k in _CONFIG if isinstance(history.state.get(k), (int, float))})
+    _emit(history, sink)
+
+
+def load(source: Source, sink: Sink | None = None) -> History:
+    """The entries of the file; of a damaged one every complete entry."""
+    with source.path.open("rb") as file:
+        data = file.read(MAX_BYTES)
+    if sink is not None:
+        sink.progress(len(data))
+    try:
+        state = json.loads(data)
+        problem = ""
+    except (ValueError, RecursionError) as reason:
+        return _salvage(data.decode("utf-8", errors="replace"), reason)
+    if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
+        return History((), {}, "no log_history in the file")
+    entries = tuple(e for e in state["log_history"] if isinstance(e, dict))
+    if len(entries) < len(state["log_history"]):
+        problem = f"{len(state['log_history']) - len(entries)} entries of log_history are no objects"
+    return History(entries, {k: v for k, v in state.items() if k != "log_history"}, problem)
+
+
+def _salvage(text: str, reason: Exception) -> History:
+    found = _HISTORY.search(text)
+    why = "nested too deeply" if isinstance(reason, RecursionError) else str(reason)
+    problem = f"the JSON is damaged ({why[:120]})"
+    state: dict[str, object] = {k: int(m[1]) for k in _NOTES if (m := re.search(rf'"{k}"\s*:\s*(\d{{1,18}})\b', text))}
+    if found is None:
+        return History((), state, problem)
+    decoder = json.JSONDecoder()
+    entries: list[Mapping[str, object]] = []
+    position = found.end()
+    while True:
+        while position < len(text) and text[position] in " \t\r\n,":
+            position += 1
+        try:
+            entry, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            break
+        if isinstance(entry, dict):
+            entries.append(entry)
+    return History(tuple(entries), state, problem)
+
+
+def _emit(history: History, sink: Sink) -> None:
+    rows: dict[str, list[int]] = {}
+    values: dict[str, list[object]] = {}
+    steps: list[int] = []
+    records: list[int] = []
+    without = 0
+    for number, entry in enumerate(history.entries, start=1):
+        step = entry.get("step")
+        if isinstance(step, bool) or not isinstance(step, (int, float)) or not abs(step) < 2**63:
+            without += 1
+            continue
+        row = len(steps)
+        steps.append(int(step))
+        records.append(number)
+        summary = SUMMARY_MARK in entry
+        for key, value in entry.items():
+            if key == "step" or (summary and key in SUMMARY_KEYS):
+                continue
+            number_read = _number(value)
+            if number_read is not None:
+                rows.setdefault(key, []).append(row)
+                values.setdefault(key, []).append(number_read)
+    if without:
+        sink.damage(f"{without} entries have no step", f"{without} entries")
+    step_array, record_array = np.array(steps, dtype=np.int64), np.array(records, dtype=np.int64)
+    for key, index in rows.items():
+        column = column_of(index, values[key], len(steps))
+        place = slice(None) if column.rows is None else column.rows
+        assert column.values is not None
+        sink.points(key, step_array[place], column.values, records=record_array[place])
+
+
+def _number(value: object) -> int | float | None:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, str) and len(value) < 64:
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None

@@ -1,0 +1,210 @@
+"""Rows with named columns, as CSV and JSON lines give them, turned into signals with a step axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from forensics.model import FloatArray, IntArray, NumArray
+from forensics.parsers.sink import Sink
+from forensics.vocabulary import Role, classify, normalise, step_column
+
+EPOCH_SECONDS = (5e8, 5e9)
+"""A time column inside this range is seconds since 1970 (1985 to 2128); a thousand times that is milliseconds."""
+
+ROWS_PER_EPOCH = 1.5
+"""More points of one column per epoch than this: the epoch number is no step axis. One train and one eval row stay below."""
+
+INT64_MAX = float(2**63 - 1)
+
+_PLACEHOLDERS = frozenset({"", "-", "--", "na", "n/a", "none", "null", "#n/a", "<na>"})
+"""Texts that stand for "nothing here". ``nan`` is not among them: a NaN that was written is a point."""
+
+Cells = Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One column. ``rows`` int64 (points,) are the 0-based rows that have a value, None where every row has one.
+
+    Exactly one of ``values`` (points,) and ``texts`` (points,) is set.
+    """
+
+    rows: IntArray | None
+    values: NumArray | None = None
+    texts: Cells | None = None
+
+    def __len__(self) -> int:
+        return len(self.values) if self.values is not None else len(self.texts or ())
+
+
+def emit(columns: Mapping[str, Column], lines: IntArray, sink: Sink) -> None:
+    """Write every numeric column to the sink. ``lines`` int64 (rows,) holds the 1-based line number of each row.
+
+    Without a usable step column the 0-based row number is the step, and the note ``step_axis`` says so.
+    """
+    total = len(lines)
+    numeric: dict[str, Column] = {}
+    texts: dict[str, Column] = {}
+    for name, column in columns.items():
+        plain = name.strip()
+        read = column if column.values is not None else _numbers(plain, column, lines, sink)
+        if read is not None:
+            numeric.setdefault(plain, read)
+        else:
+            texts.setdefault(plain, column)
+    times = _wall_times(numeric, texts, total)
+    axis = step_column(numeric)
+    steps, known = _steps(axis, numeric, total)
+    if steps is None:
+        steps, known, axis = np.arange(total, dtype=np.int64), None, None
+        if numeric:
+            sink.note("step_axis", "row number")
+    elif known is not None and not known.all():
+        sink.note("rows_without_step", int(total - known.sum()))
+    for name, column in numeric.items():
+        if name != axis:
+            _write(name, column, steps, known, times, lines, sink)
+
+
+def column_of(rows: Iterable[int], values: list[object], total: int) -> Column:
+    """A column from mixed Python values: numbers and booleans as they are, anything else as text."""
+    index = np.fromiter(rows, dtype=np.int64)
+    place = None if len(index) == total else index
+    if all(type(v) is int for v in values) and all(-(2**63) <= v < 2**63 for v in values):  # type: ignore[operator]
+        return Column(place, np.array(values, dtype=np.int64))
+    if all(isinstance(v, (int, float)) for v in values):
+        if all(isinstance(v, bool) for v in values):
+            return Column(place, np.array(values, dtype=np.int64))
+        return Column(place, np.array([_float(v) for v in values], dtype=np.float64))
+    return Column(place, None, [v if isinstance(v, str) else repr(v) for v in values])
+
+
+def _float(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")  # type: ignore[operator]
+
+
+def _numbers(name: str, column: Column, lines: IntArray, sink: Sink) -> Column | None:
+    """A text column read as numbers, or None where it is text. A few bad cells among numbers are damage."""
+    import polars as pl  # noqa: PLC0415 - costs 0.14 s of import, paid only by files that hold text columns
+
+    cells = pl.Series(values=column.texts, dtype=pl.String).str.strip_chars()
+    floats = cells.cast(pl.Float64, strict=False)
+    missing = floats.is_null()
+    bad = missing & cells.is_not_null()
+    if bad.any():
+        bad &= ~cells.str.to_lowercase().is_in(list(_PLACEHOLDERS))
+    read, wrong = len(floats) - int(missing.sum()), int(bad.sum())
+    if read == 0 or wrong > read:
+        return None
+    rows = np.arange(len(cells), dtype=np.int64) if column.rows is None else column.rows
+    if wrong:
+        first = int(lines[rows[int(bad.arg_true()[0])]])
+        sink.damage(f"{wrong} cells of column {name[:80]!r} are not numbers (first in line {first})", f"{wrong} points of {name[:80]!r}")
+    keep = ~missing
+    ints = cells.cast(pl.Int64, strict=False)
+    exact = int((ints.is_null() & keep).sum()) == 0
+    values = (ints if exact else floats).filter(keep).to_numpy()
+    return Column(rows if not missing.any() and column.rows is not None else _only(rows, keep.to_numpy(), column.rows), values)
+
+
+def _only(rows: IntArray, keep: np.ndarray[tuple[int], np.dtype[np.bool_]], given: IntArray | None) -> IntArray | None:
+    return given if keep.all() else rows[keep]
+
+
+def _steps(axis: str | None, numeric: Mapping[str, Column], total: int) -> tuple[IntArray | None, np.ndarray[tuple[int], np.dtype[np.bool_]] | None]:
+    """Steps of every row and which rows have one (None = all), or (None, None) where the column cannot be an axis."""
+    if axis is None:
+        return None, None
+    column = numeric[axis]
+    raw = column.values
+    assert raw is not None
+    whole = np.ones(len(raw), dtype=bool)
+    if raw.dtype != np.int64:
+        with np.errstate(invalid="ignore"):
+            whole = np.isfinite(raw) & (np.abs(raw) < INT64_MAX) & (raw == np.floor(raw))
+        if 2 * whole.sum() <= len(raw):
+            return None, None
+    rows = np.arange(total, dtype=np.int64) if column.rows is None else column.rows
+    if normalise(axis) == "epoch" and _many_rows_per_epoch(axis, rows, raw, numeric):
+        return None, None
+    if column.rows is None and whole.all():
+        return raw.astype(np.int64), None
+    steps = np.zeros(total, dtype=np.int64)
+    known = np.zeros(total, dtype=bool)
+    steps[rows[whole]] = raw[whole].astype(np.int64)
+    known[rows[whole]] = True
+    return steps, known
+
+
+def _many_rows_per_epoch(axis: str, rows: IntArray, epochs: NumArray, numeric: Mapping[str, Column]) -> bool:
+    distinct = len(np.unique(epochs))
+    most = max((len(rows) if c.rows is None else len(c.rows) for name, c in numeric.items() if name != axis), default=0)
+    return most > ROWS_PER_EPOCH * max(distinct, 1) and most > distinct + 2
+
+
+def _wall_times(numeric: Mapping[str, Column], texts: Mapping[str, Column], total: int) -> FloatArray | None:
+    """Seconds since 1970 of every row (rows,), from the first column that reads as absolute time; NaN where a row has none."""
+    for name, column in (*numeric.items(), *texts.items()):
+        if classify(name)[0] is not Role.WALL_TIME and normalise(name) not in {"created_at", "logged_at", "ts"}:
+            continue
+        seconds = _absolute(column.values) if column.values is not None else _iso(column.texts or ())
+        if seconds is None:
+            continue
+        if column.rows is None:
+            return seconds
+        times = np.full(total, np.nan)
+        times[column.rows] = seconds
+        return times
+    return None
+
+
+def _absolute(values: NumArray) -> FloatArray | None:
+    seconds = values.astype(np.float64)
+    low, high = EPOCH_SECONDS
+    for scale in (1.0, 1e3, 1e6, 1e9):
+        scaled = seconds / scale
+        if len(scaled) and bool(((scaled >= low) & (scaled <= high)).all()):
+            return scaled
+    return None
+
+
+def _iso(cells: Cells) -> FloatArray | None:
+    out = np.full(len(cells), np.nan)
+    misses = 0
+    for i, cell in enumerate(cells):
+        try:
+            moment = datetime.fromisoformat((cell or "").strip()[:64].replace(",", "."))
+            out[i] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            misses += 1
+            if misses > 16 and misses > i // 2:
+                return None
+    return out if 2 * misses < len(cells) else None
+
+
+def _write(
+    name: str,
+    column: Column,
+    steps: IntArray,
+    known: np.ndarray[tuple[int], np.dtype[np.bool_]] | None,
+    times: FloatArray | None,
+    lines: IntArray,
+    sink: Sink,
+) -> None:
+    values, rows = column.values, column.rows
+    assert values is not None
+    if known is not None:
+        place = np.arange(len(lines), dtype=np.int64) if rows is None else rows
+        keep = known[place]
+        rows, values = place[keep], values[keep]
+    if rows is None:
+        sink.points(name, steps, values, wall_times=times, records=lines)
+    else:
+        sink.points(name, steps[rows], values, wall_times=None if times is None else times[rows], records=lines[rows])
