@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from forensics.model import Damage, Run
 from forensics.parsers import builtin
+from forensics.parsers.attempts import split
 from forensics.parsers.discovery import DiscoveredRun, FoundSource
 from forensics.parsers.interface import NotMine, Progress, Source
 from forensics.parsers.sink import Collector, Sink
@@ -27,9 +28,11 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
         _read_source(source, collector, names)
     for key, value in found.notes:
         collector.notes.setdefault(key, value)
-    signals = assign_roles(collector.signals(), overrides)
+    parted = split(assign_roles(collector.signals(), overrides), collector.sources)
+    for key, value in parted.notes.items():
+        collector.notes.setdefault(key, value)
     name = str(collector.notes.get("run_name") or found.name)
-    return Run(str(found.path), name, tuple(collector.sources), signals, (), collector.config, collector.notes, tuple(collector.damage))
+    return Run(str(found.path), name, tuple(collector.sources), parted.signals, parted.attempts, collector.config, collector.notes, tuple(collector.damage))
 
 
 @dataclass(slots=True)
