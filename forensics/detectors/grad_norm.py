@@ -1,0 +1,69 @@
+"""Surges and lasting changes of the gradient norm.
+
+Healthy gradient norms have heavy tails (robust z of 9 and factors of 8 are seen on runs that end well), so a surge alone is
+info unless it is far outside the tail this run itself shows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.model import Event, EventKind, Severity
+from forensics.primitives.curves import Curves
+from forensics.primitives.prepared import Prepared
+from forensics.primitives.rises import SHARP, Rise, find_rises
+from forensics.vocabulary import Role
+
+NAME = "grad_norm"
+
+FAR = math.log(10.0)
+"""A surge alone is a warning only past this factor (in log units): ten times the usual gradient."""
+
+BEYOND = math.log(3.0)
+"""... and only if it is this far above every other value of the run outside the surge."""
+
+AROUND = 2000
+"""Logged points on either side that the surge is compared with."""
+
+CERTAIN = 1e-4
+"""... and only with a chance below this."""
+
+
+def detect(curves: Curves) -> list[Event]:
+    """Rises of the primary gradient norm."""
+    norm = curves.get(Role.GRAD_NORM)
+    if norm is None or len(norm) < 6 or _not_logged(norm):
+        return []
+    return [_event(norm, rise) for rise in find_rises(norm.u, norm.noise)]
+
+
+def _not_logged(norm: Prepared) -> bool:
+    """A constant is how some loggers print "not computed"."""
+    return bool(norm.values.min() == norm.values.max())
+
+
+def _event(norm: Prepared, rise: Rise) -> Event:
+    onset, peak, end = rise.onset, rise.peak, rise.end
+    stop = len(norm) if end is None else end
+    others = np.concatenate([norm.u[max(0, onset - AROUND) : onset], norm.u[stop : stop + AROUND]])
+    top = rise.top if rise.width > SHARP else float(norm.u[peak])
+    beyond = top - (float(others.max()) if len(others) else rise.base)
+    far = top - rise.base >= FAR and beyond >= BEYOND and rise.p_value <= CERTAIN
+    lower, upper = norm.original(rise.base), float(norm.values[peak])
+    return Event(
+        kind=EventKind.GRAD_NORM_SURGE,
+        severity=Severity.WARNING if far else Severity.INFO,
+        confidence=float(np.clip(1.0 - 10.0 * rise.p_value, 0.5, 0.99)),
+        signal=norm.name,
+        onset_step=int(norm.steps[onset]),
+        peak_step=int(norm.steps[peak]),
+        end_step=None if end is None else int(norm.steps[end]),
+        recovered=end is not None,
+        baseline=lower,
+        peak=upper,
+        height=upper - lower,
+        p_value=rise.p_value,
+        text=f"{norm.name} rose from {lower:.4g} to {upper:.4g}",
+    )

@@ -1,0 +1,66 @@
+"""Bursts of loss-scale halvings, told from the scaler's ordinary search for a scale."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.model import Absent, Curve, Event, EventKind, Severity
+from forensics.primitives.curves import Curves
+from forensics.vocabulary import Role
+
+NAME = "loss_scale"
+
+GAP_POINTS = 50
+"""Falls this close together, in logged points, are one burst (catalogue: 3 halvings in 50 steps)."""
+
+BURST = 3.0
+"""Halvings that make a burst. One halving per growth interval is how dynamic scaling works."""
+
+COLLAPSE = 6.0
+"""Halvings without recovery that make a collapse (catalogue: 2^6)."""
+
+SEARCH_POINTS = 50
+"""A burst that starts within the first points, before any growth, is the initial search: 2^32 to 2^16 takes 16 halvings."""
+
+
+def detect(curves: Curves) -> list[Event]:
+    """Bursts of falls of the primary loss scale."""
+    signal = curves.run.signal(Role.LOSS_SCALE)
+    if isinstance(signal, Absent):
+        return []
+    curve = signal.curve(curves.attempts)
+    usable = np.isfinite(curve.values) & (curve.values > 0)
+    curve = Curve(curve.steps[usable], curve.values[usable], curve.index[usable])
+    if len(curve) < 3:
+        return []
+    falls = np.flatnonzero(curve.values[1:] < curve.values[:-1]) + 1
+    bursts = np.split(falls, np.flatnonzero(np.diff(falls) > GAP_POINTS) + 1) if len(falls) else []
+    events = [_event(signal.name, curve, burst) for burst in bursts]
+    return [event for event in events if event is not None]
+
+
+def _event(name: str, curve: Curve, burst: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Event | None:
+    first, last = int(burst[0]), int(burst[-1])
+    before, after = float(curve.values[first - 1]), float(curve.values[last])
+    halvings = float(np.log2(before / after))
+    if halvings < BURST:
+        return None
+    later = curve.values[last : last + 200]
+    recovered = bool((later >= 4 * after).any())
+    search = first < SEARCH_POINTS and not (np.diff(curve.values[:first]) > 0).any()
+    collapse = (halvings >= COLLAPSE and not recovered) or after <= 1.0
+    onset, end = int(curve.steps[first]), int(curve.steps[last])
+    return Event(
+        kind=EventKind.LOSS_SCALE_COLLAPSE if collapse and not search else EventKind.LOSS_SCALE_DROP,
+        severity=Severity.INFO if search else Severity.WARNING,
+        confidence=0.95,
+        signal=name,
+        onset_step=onset,
+        peak_step=end,
+        end_step=end,
+        recovered=recovered,
+        baseline=before,
+        peak=after,
+        height=after - before,
+        text=f"{name} fell from {before:g} to {after:g} in {len(burst)} steps ({halvings:.0f} halvings)" + (", the scaler's initial search" if search else ""),
+    )

@@ -1,0 +1,78 @@
+"""Rises of the loss: fast spike, slow spike, level shift, drift and divergence.
+
+What rose is found once (``primitives.rises``); this file gives it its name by how it ends. A spike comes back within 50
+logged points, a slow spike later, a level shift stays on a new level, a divergence is still rising or has lost most of what
+training gained, a drift rose without any sharp step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.model import Event, EventKind, Severity
+from forensics.primitives.curves import Curves
+from forensics.primitives.prepared import Prepared
+from forensics.primitives.rises import SHARP, Rise, find_rises
+from forensics.vocabulary import Role
+
+NAME = "rises"
+
+FAST_POINTS = 50
+"""A spike that is over within this many logged points is a fast one (published definition)."""
+
+LOST = 0.5
+"""Share of all progress that must be lost for a rise that stays to be called a divergence."""
+
+VISIBLE = 1.5
+"""Rises whose height is below this many noise sds, and that recover, are info: nobody would stop a run for them."""
+
+
+def detect(curves: Curves) -> list[Event]:
+    """Rises of the primary loss."""
+    loss = curves.get(Role.LOSS)
+    if loss is None or len(loss) < 6:
+        return []
+    return [_event(loss, rise) for rise in find_rises(loss.u, loss.noise)]
+
+
+def _event(loss: Prepared, rise: Rise) -> Event:
+    kind = _kind(loss, rise)
+    height = float(loss.u[rise.peak] - rise.base)
+    severity = Severity.WARNING
+    if kind is EventKind.DIVERGENCE:
+        severity = Severity.CRITICAL
+    elif rise.end is not None and height < VISIBLE * float(loss.noise[rise.onset]):
+        severity = Severity.INFO
+    base = loss.original(rise.base)
+    peak = float(loss.values[rise.peak])
+    return Event(
+        kind=kind,
+        severity=severity,
+        confidence=float(np.clip(1.0 - 10.0 * rise.p_value, 0.5, 0.99)),
+        signal=loss.name,
+        onset_step=int(loss.steps[rise.onset]),
+        peak_step=int(loss.steps[rise.peak]),
+        end_step=None if rise.end is None else int(loss.steps[rise.end]),
+        recovered=rise.end is not None,
+        baseline=base,
+        peak=peak,
+        height=peak - base,
+        p_value=rise.p_value,
+        text=f"{loss.name} rose from {base:.4g} to {peak:.4g}",
+    )
+
+
+def _kind(loss: Prepared, rise: Rise) -> EventKind:
+    if rise.end is not None:
+        return EventKind.SPIKE if rise.end - rise.onset <= FAST_POINTS else EventKind.SLOW_SPIKE
+    after = loss.u[rise.onset :]
+    last = float(np.median(after[-max(3, len(after) // 10) :]))
+    first = float(np.median(loss.u[: max(3, min(20, len(loss) // 20))]))
+    gained = max(first - rise.base, 1e-9)
+    middle = float(np.median(after[len(after) // 3 : len(after) // 3 + max(3, len(after) // 10)]))
+    rising = last > middle + float(loss.noise[-1])
+    if last > first or (last - rise.base) > LOST * gained or (rising and len(after) <= 20):
+        return EventKind.DIVERGENCE
+    if rise.width > SHARP:
+        return EventKind.DRIFT
+    return EventKind.LEVEL_SHIFT

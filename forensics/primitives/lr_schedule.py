@@ -1,0 +1,196 @@
+"""The learning-rate schedule as it was logged: warmup, jumps, re-warming, zero, and the phase of every step.
+
+Nothing here knows the configured schedule; everything is read off the curve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import Curve, FloatArray, IntArray, Signal
+
+JUMP = 1.2
+"""Consecutive logged values that differ by this factor are a jump (catalogue: jump(lr, 1.2))."""
+
+ABOVE = 1.05
+"""A value this far above everything before it is a new maximum, not a restart of the schedule."""
+
+ZERO = 1e-3
+"""Share of the maximum below which the learning rate no longer trains anything."""
+
+TAIL = 0.1
+"""The last tenth of a run is its tail, where schedules end."""
+
+STAIRCASE = 1.5
+"""Warmup in stairs has stairs of about equal height: largest over median step at most this, but for the jump itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LrJump:
+    """Between the logged points ``index - 1`` and ``index`` the learning rate changed by ``factor``.
+
+    ``new_maximum``: it went above everything before. ``returns``: position where it was back where it came from, or None.
+    ``ramp`` points it took (1 = one step).
+    """
+
+    index: int
+    step: int
+    before: float
+    after: float
+    factor: float
+    new_maximum: bool
+    returns: int | None
+    ramp: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LrSchedule:
+    """``steps`` and ``values`` (points,); ``warmup_end`` the position of the first maximum of the initial climb."""
+
+    steps: IntArray
+    values: FloatArray
+    warmup_end: int
+    peak: float
+    ups: tuple[LrJump, ...]
+    drops: tuple[LrJump, ...]
+    zero_from: int | None
+    shape: str
+
+    @property
+    def warmup_steps(self) -> int:
+        """Steps from the first logged point to the end of the initial climb; 0 if it starts at its maximum."""
+        return int(self.steps[self.warmup_end] - self.steps[0])
+
+    def at(self, step: int) -> float | None:
+        """The learning rate in force at a step: the last logged value at or before it."""
+        i = int(np.searchsorted(self.steps, step, side="right")) - 1
+        return float(self.values[i]) if i >= 0 else None
+
+    def phase(self, step: int) -> str:
+        """warmup, peak, stable, decay, tail, rewarm or zero."""
+        i = min(max(int(np.searchsorted(self.steps, step, side="right")) - 1, 0), len(self.steps) - 1)
+        warm = self.warmup_end
+        if i < warm:
+            return "warmup"
+        if self.zero_from is not None and i >= self.zero_from:
+            return "zero"
+        if any(0 <= i - jump.index < max(5, jump.ramp) for jump in self.ups):
+            return "rewarm"
+        if warm and i <= warm + max(1, warm // 5):
+            return "peak"
+        if i >= len(self.steps) * (1 - TAIL):
+            return "tail"
+        return "stable" if self.values[i] >= 0.98 * self.peak else "decay"
+
+
+def read_schedule(signal: Signal, attempts: int | None = None) -> LrSchedule | None:
+    """Read the schedule off a learning-rate signal; None where fewer than three finite points are logged."""
+    curve: Curve = signal.curve(attempts)
+    finite = np.isfinite(curve.values) & (curve.values >= 0)
+    steps, lr = curve.steps[finite], curve.values[finite]
+    if len(lr) < 3 or not (lr > 0).any():
+        return None
+    warm = _warmup_end(lr)
+    ups = _ups(steps, lr, warm)
+    usual = np.ones(len(lr), dtype=bool)
+    for jump in ups:
+        if jump.returns is not None:
+            usual[jump.index : jump.returns] = False
+    peak = float(lr[usual].max()) if usual.any() else float(lr.max())
+    return LrSchedule(steps, lr, warm, peak, ups, _drops(steps, lr, warm), _zero_from(lr, warm), _shape(lr, warm, ups))
+
+
+def _warmup_end(lr: FloatArray) -> int:
+    """Position of the last climbing point before the learning rate first falls, or first stays equal after a ramp.
+
+    Stairs of about equal height belong to one climb; a jump much higher than the stairs before it does not.
+    """
+    falls = np.flatnonzero(np.diff(lr) < -1e-12 * lr.max())
+    stop = int(falls[0]) if len(falls) else len(lr) - 1
+    climbs = np.flatnonzero(np.diff(lr[: stop + 1]) > 1e-9 * lr.max())
+    if len(climbs) == 0:
+        return 0
+    heights = np.diff(lr)[climbs]
+    end = int(climbs[0]) + 1
+    for k in range(1, len(climbs)):
+        flat = climbs[k] - climbs[k - 1] > 1
+        if flat and heights[k] > STAIRCASE * 2 * float(np.median(heights[:k])):
+            break
+        end = int(climbs[k]) + 1
+    if climbs[0] > 2 and (len(climbs) == 1 or heights[0] > 0.2 * lr[0]) and lr[climbs[0]] > 0:
+        return 0
+    return end
+
+
+def _ups(steps: IntArray, lr: FloatArray, warm: int) -> tuple[LrJump, ...]:
+    found: list[LrJump] = []
+    i = max(warm + 1, 1)
+    n = len(lr)
+    while i < n:
+        if not lr[i] > lr[i - 1] * (1 + 1e-9):
+            i += 1
+            continue
+        stop = i
+        while stop + 1 < n and lr[stop + 1] > lr[stop] * (1 + 1e-9):
+            stop += 1
+        before, after = float(lr[i - 1]), float(lr[stop])
+        factor = after / before if before > 0 else float("inf")
+        if factor >= JUMP:
+            top = float(lr[: i].max())
+            found.append(LrJump(i, int(steps[i]), before, after, factor, after > ABOVE * top, _returns(lr, i, stop, before), stop - i + 1))
+        i = stop + 1
+    return tuple(found)
+
+
+def _returns(lr: FloatArray, start: int, stop: int, before: float) -> int | None:
+    """Position where the learning rate is back at what it was before the jump, if that happens abruptly and soon."""
+    horizon = min(len(lr), stop + max(200, len(lr) // 20))
+    back = np.flatnonzero(lr[stop + 1 : horizon] <= JUMP * before)
+    if len(back) == 0:
+        return None
+    position = stop + 1 + int(back[0])
+    abrupt = lr[position - 1] > 1.5 * lr[position]
+    return position if abrupt else None
+
+
+def _drops(steps: IntArray, lr: FloatArray, warm: int) -> tuple[LrJump, ...]:
+    """Sharp falls, as in multi-step schedules. A fall to zero counts with factor inf."""
+    found = []
+    for i in range(warm + 1, len(lr)) if len(lr) < 1000 else _steep(lr, warm):
+        if lr[i - 1] > 0 and lr[i] * JUMP <= lr[i - 1]:
+            factor = lr[i - 1] / lr[i] if lr[i] > 0 else float("inf")
+            found.append(LrJump(i, int(steps[i]), float(lr[i - 1]), float(lr[i]), float(factor), False, None, 1))
+    return tuple(found)
+
+
+def _steep(lr: FloatArray, warm: int) -> list[int]:
+    falls = np.flatnonzero(lr[1:] * JUMP <= lr[:-1]) + 1
+    return [int(i) for i in falls if i > warm][:1000]
+
+
+def _zero_from(lr: FloatArray, warm: int) -> int | None:
+    """Position where the learning rate abruptly fell to nothing and stayed there, outside the tail; None otherwise."""
+    n = len(lr)
+    nothing = lr <= ZERO * lr.max()
+    if not nothing[-1]:
+        return None
+    last_alive = np.flatnonzero(~nothing)
+    start = int(last_alive[-1]) + 1
+    if start <= warm or start >= n * (1 - TAIL) or n - start < 10:
+        return None
+    return start if lr[start - 1] > 0.05 * lr.max() else None
+
+
+def _shape(lr: FloatArray, warm: int, ups: tuple[LrJump, ...]) -> str:
+    rest = lr[warm:]
+    if len(rest) < 3 or rest.max() - rest.min() <= 1e-6 * rest.max():
+        return "constant"
+    if sum(1 for jump in ups if not jump.new_maximum) >= 2:
+        return "restarts"
+    levels = np.unique(np.round(rest / rest.max(), 6))
+    if len(levels) <= max(2, len(rest) // 20):
+        return "multi-step"
+    flat = int(np.argmax(rest < 0.98 * rest.max())) if (rest < 0.98 * rest.max()).any() else len(rest)
+    return "warmup-stable-decay" if flat > 0.3 * len(rest) else "decay"

@@ -1,0 +1,132 @@
+"""Where the noise of a curve changes size, and where it begins to swing periodically."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import FloatArray
+from forensics.primitives.robust import centred_median
+
+WINDOW = 100
+"""Points on either side of a change: enough to know a MAD to 12 %."""
+
+FEWEST = 30
+"""Smallest window used on short runs."""
+
+FACTOR = 1.6
+"""Smallest ratio of noise that is reported: below it, ordinary training changes its noise by itself."""
+
+SCORE = 5.0
+"""Robust z of the change of log noise."""
+
+SD_OF_LOG_MAD = 1.17
+"""Standard deviation of log MAD of w normal points is this over sqrt(w)."""
+
+STEADY = 1.6
+"""Both halves of the window before a change must agree within this factor: a slow growth is not a change."""
+
+
+DESCENT = 4.0
+"""A fall over the window before by more than this many new standard deviations is the descent of early training."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseChange:
+    """``index`` is the first point with the new noise; sds on the comparison scale; ``period`` in points if it swings."""
+
+    index: int
+    before: float
+    after: float
+    score: float
+    period: int | None
+
+
+def find_noise_changes(u: FloatArray, centre: FloatArray) -> list[NoiseChange]:
+    """Sharp increases of the noise level, in order. ``u`` and ``centre`` as in Prepared, shape (points,)."""
+    n = len(u)
+    window = min(WINDOW, n // 6)
+    if window < FEWEST:
+        return []
+    size = np.abs(u - _trend(u, centre))
+    moved = centred_median(size, window)
+    half = window // 2
+    centre_of = np.arange(n)
+    before = moved[np.maximum(centre_of - half, 0)]
+    after = moved[np.minimum(centre_of + half, n - 1)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = np.log(after / before)
+    change[:window] = 0.0
+    change[n - window :] = 0.0
+    score = np.nan_to_num(change, nan=0.0, posinf=0.0, neginf=0.0) / (SD_OF_LOG_MAD * np.sqrt(2.0 / window))
+    found: list[NoiseChange] = []
+    blocked = np.zeros(n, dtype=bool)
+    for i in np.argsort(-score)[:200].tolist():
+        if score[i] < SCORE or len(found) >= 20:
+            break
+        if blocked[i] or change[i] < np.log(FACTOR) or not _steady(size, i, window) or _descending(centre, i, window, float(after[i])):
+            continue
+        at = _place(size, i, window)
+        blocked[max(0, i - 2 * window) : i + 2 * window] = True
+        scale = 1.4826
+        found.append(NoiseChange(at, scale * float(before[i]), scale * float(after[i]), float(score[i]), swing_period(u[at:] - _level(u[at:]))))
+    return sorted(found, key=lambda c: c.index)
+
+
+def swing_period(residual: FloatArray) -> int | None:
+    """Period in points where the autocorrelation has a peak above 0.5, or None. Looks at the first 2,000 points."""
+    x = residual[:2000]
+    n = len(x)
+    if n < 40:
+        return None
+    limit = 4 * float(np.median(np.abs(x)) * 1.4826)
+    x = np.clip(x - np.median(x), -limit, limit)
+    spectrum = np.fft.rfft(x, 2 * n)
+    correlation = np.fft.irfft(spectrum * np.conj(spectrum))[: n // 2]
+    if correlation[0] <= 0:
+        return None
+    correlation = correlation / correlation[0]
+    negative = np.flatnonzero(correlation < 0)
+    if len(negative) == 0:
+        return None
+    rest = correlation[negative[0] :]
+    if len(rest) == 0:
+        return None
+    best = int(np.argmax(rest))
+    lag = int(negative[0]) + best
+    return lag if rest[best] > 0.5 and lag >= 3 else None
+
+
+def _level(u: FloatArray) -> FloatArray:
+    return np.full(len(u), float(np.median(u)))
+
+
+def _trend(u: FloatArray, centre: FloatArray) -> FloatArray:
+    """The slow part: medians over the baseline window, so that a swing longer than a few points stays in the residual."""
+    return centred_median(u, 4 * WINDOW + 1) if len(u) > 20 * WINDOW else centre
+
+
+def _descending(centre: FloatArray, at: int, window: int, after: float) -> bool:
+    """In the first steep descent the noise grows from nothing on every run."""
+    return float(centre[max(0, at - window)] - centre[at]) > DESCENT * 1.4826 * after
+
+
+def _steady(size: FloatArray, at: int, window: int) -> bool:
+    half = window // 2
+    first = float(np.median(size[max(0, at - window) : at - half]))
+    second = float(np.median(size[at - half : at]))
+    return first > 0 and second > 0 and 1 / STEADY < second / first < STEADY
+
+
+def _place(size: FloatArray, at: int, window: int) -> int:
+    """The point that best divides two noise levels (exponential likelihood) within half a window."""
+    low, high = max(0, at - window), min(len(size), at + window)
+    y = size[low:high] + 1e-12
+    m = len(y)
+    total = np.cumsum(y)
+    k = np.arange(5, m - 5)
+    left = total[k - 1] / k
+    right = (total[-1] - total[k - 1]) / (m - k)
+    cost = k * np.log(left) + (m - k) * np.log(right)
+    return low + int(k[np.argmin(cost)])

@@ -1,0 +1,246 @@
+"""Where a curve rises above its recent past, at every time scale, in linear time.
+
+The curve is looked at on a pyramid: every point, then medians of 4, 16, 64 ... points. On each level a short window after
+a point is compared with the window before it. A falling curve makes the window before it too high, which only hides rises,
+never invents one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import FloatArray
+from forensics.primitives.robust import MAD_TO_SD, centred_median, forward_median, trailing_median
+from forensics.primitives.tails import Tail
+
+BEFORE = 24
+"""Blocks in the window before a point."""
+
+WINDOWS = (2, 4, 8)
+"""Blocks in the window after a point; together with the factor 4 between levels, every duration within a factor 2."""
+
+FACTOR = 4
+"""Points of one level that make a block of the next."""
+
+LIGHTEST = {1: 0.0, 2: 12.0, 4: 30.0, 8: 50.0}
+"""Degrees of freedom that a window cannot fall below: the smaller of two, or the median of several, has a light tail."""
+
+SCORE = 4.5
+"""Smallest robust z that is looked at; what counts is decided by the tail of the run itself."""
+
+CHANCE = 0.01
+"""Accepted chance per run and curve that the largest healthy fluctuation is taken for a rise."""
+
+MEDIAN_LOSS = 1.57
+"""Variance of a median relative to a mean, for normal noise."""
+
+LAST = 10
+"""A rise whose peak is within this many points of the end was still growing when the log stopped."""
+
+SHARP = 16
+"""Windows up to this many points place an onset exactly."""
+
+MIN_BLOCKS = 20
+"""A level with fewer blocks says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """``onset`` is the first point above the baseline ``base`` (both on the comparison scale); ``score`` a robust z.
+
+    ``end`` is the first point back at the baseline, None if it never comes back; ``width`` the window that saw it, in points;
+    ``top`` the highest level it held for that window, which one outlier cannot raise.
+    """
+
+    onset: int
+    peak: int
+    end: int | None
+    base: float
+    top: float
+    score: float
+    p_value: float
+    width: int
+
+
+def find_rises(u: FloatArray, noise: FloatArray, limit: int = 200) -> list[Rise]:
+    """Rises of a curve in order of onset, none inside another. ``u`` and ``noise`` as in Prepared, shape (points,).
+
+    Sharp windows are settled before wide ones, because they place the onset exactly; a wide window then only adds what no
+    sharp one has explained.
+    """
+    n = len(u)
+    if n < 6:
+        return []
+    found: list[Rise] = []
+    taken = np.zeros(n, dtype=bool)
+    for candidate in sorted(_candidates(u, noise), key=lambda c: (c.width > SHARP, c.block, -c.score)):
+        if len(found) >= limit:
+            break
+        if taken[max(0, candidate.start - candidate.block) : candidate.start + min(candidate.width, 8 * candidate.block) + 1].any():
+            continue
+        rise = _extent(u, noise, candidate)
+        if rise is None or taken[rise.onset]:
+            continue
+        found.append(rise)
+        taken[max(0, rise.onset - 2) : (n if rise.end is None else rise.end) + 1] = True
+    return _outermost(sorted(found, key=lambda r: r.onset), n)
+
+
+def _outermost(rises: list[Rise], n: int) -> list[Rise]:
+    """A rise that begins before another one is over contains it."""
+    kept: list[Rise] = []
+    for rise in rises:
+        if kept and rise.onset < (n if kept[-1].end is None else kept[-1].end):
+            continue
+        kept.append(rise)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    start: int
+    width: int
+    block: int
+    score: float
+    p_value: float
+
+
+def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
+    """Every window that stands out of what this curve does by itself."""
+    levels: list[tuple[int, FloatArray, FloatArray]] = [(1, u, noise)]
+    while len(levels[-1][1]) >= FACTOR * MIN_BLOCKS:
+        block, level, _ = levels[-1]
+        usable = len(level) // FACTOR * FACTOR
+        coarse = np.median(level[:usable].reshape(-1, FACTOR), axis=1)
+        levels.append((block * FACTOR, coarse, _level_noise(coarse, u, block * FACTOR)))
+    tests = len(levels) * (len(WINDOWS) + 1)
+    out = _judge(point_scores(u, noise), 1, 1, tests)
+    for block, level, sd in levels:
+        before = trailing_median(level, BEFORE, 4)
+        for window in WINDOWS:
+            if len(level) >= 2 * window:
+                out.extend(_judge(_window_scores(level, before, sd, window), window, block, tests))
+    return out
+
+
+def point_scores(u: FloatArray, noise: FloatArray) -> FloatArray:
+    """Robust z of each point against the points before it; the first few are compared with what there is."""
+    before = trailing_median(u, BEFORE, min(4, max(1, len(u) // 3)))
+    scores: FloatArray = (u - before) / (noise * np.sqrt(1 + MEDIAN_LOSS / BEFORE))
+    return scores
+
+
+def _window_scores(level: FloatArray, before: FloatArray, sd: FloatArray, window: int) -> FloatArray:
+    if window == 2:
+        after = np.minimum(level, np.append(level[1:], np.nan))
+    else:
+        after = forward_median(level, window)
+    after[len(level) - window + 1 :] = np.nan
+    spread = sd * np.sqrt((1.0 if window == 2 else MEDIAN_LOSS / window) + MEDIAN_LOSS / BEFORE)
+    scores: FloatArray = (after - before) / spread
+    return scores
+
+
+def _judge(scores: FloatArray, window: int, block: int, tests: int) -> list[_Candidate]:
+    """Local maxima of a score that its own tail does not explain."""
+    filled = np.nan_to_num(scores, nan=-np.inf)
+    best = (filled >= SCORE) & (filled >= np.append(filled[1:], -np.inf)) & (filled >= np.concatenate([[-np.inf], filled[:-1]]))
+    peaks = np.flatnonzero(best)
+    if len(peaks) == 0:
+        return []
+    tail = Tail(scores, LIGHTEST[window])
+    out = []
+    for i in peaks.tolist():
+        p_value = tail.p_value(float(filled[i]), len(scores) / window * tests)
+        if p_value <= CHANCE:
+            out.append(_Candidate(i * block, window * block, block, float(filled[i]), p_value))
+    return out
+
+
+def _level_noise(level: FloatArray, u: FloatArray, block: int) -> FloatArray:
+    """Noise of block medians, measured on them, so that correlated noise is not mistaken for change."""
+    residual = level - centred_median(level, 9)
+    own = MAD_TO_SD * centred_median(np.abs(residual), 101) * 1.15
+    steady = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / np.sqrt(2.0) * np.sqrt(MEDIAN_LOSS / block)
+    return np.maximum(own, steady)
+
+
+def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | None:
+    """Onset, peak and end of a candidate at full resolution."""
+    n, block, width = len(u), candidate.block, candidate.width
+    start = candidate.start if block == 1 else _locate(u, candidate.start, width)
+    history = u[max(0, start - BEFORE * block) : start]
+    if len(history) == 0:
+        return None
+    base = float(min(np.median(history), np.median(history[-8 * block :])))
+    sd = float(noise[start])
+    onset = _onset(u, start, base, sd, width)
+    horizon = u[onset:]
+    calm = min(10 * block, max(3, len(horizon) // 4))
+    ahead = forward_median(horizon, calm)
+    top = float(np.max(ahead[: max(width, 2)])) if block > 1 else float(np.max(horizon[: max(width * 2, 2)]))
+    if top <= base:
+        return None
+    limit = base + max(sd / np.sqrt(block), 0.15 * (top - base))
+    below = np.flatnonzero((ahead <= limit) & (horizon <= base + 3 * sd))
+    below = below[below > 0]
+    end = onset + int(below[0]) if len(below) else None
+    stop = n if end is None else max(end, onset + 1)
+    peak = onset + int(np.argmax(u[onset:stop]))
+    if end is None and n - peak <= LAST and u[peak] - base > 10 * sd:
+        onset = min(onset, _last_calm(u, peak, sd))
+    return Rise(onset, peak, end, base, top, candidate.score, candidate.p_value, width)
+
+
+def _locate(u: FloatArray, start: int, width: int) -> int:
+    """Where a wide rise begins: the better of a step and a hinge fitted around it (least squares)."""
+    low, high = max(0, start - 2 * width), min(len(u), start + 2 * width)
+    stride = max(1, (high - low) // 512)
+    y = u[low:high:stride]
+    m = len(y)
+    if m < 8:
+        return start
+    total = np.cumsum(y)
+    k = np.arange(1, m)
+    gain = (total[:-1] / k - (total[-1] - total[:-1]) / (m - k)) ** 2 * k * (m - k) / m
+    step = int(np.argmax(gain)) + 1
+    step_error = float(((y - y.mean()) ** 2).sum() - gain[step - 1])
+    best, hinge_error = step, step_error
+    x = np.arange(m, dtype=np.float64)
+    for knot in range(0, m - 4, max(1, m // 64)):
+        ramp = np.maximum(0.0, x - knot)
+        ramp -= ramp.mean()
+        slope = float(ramp @ y) / float(ramp @ ramp)
+        error = float(((y - y.mean() - slope * ramp) ** 2).sum())
+        if slope > 0 and error < hinge_error:
+            best, hinge_error = knot, error
+    return low + best * stride
+
+
+def _onset(u: FloatArray, start: int, base: float, sd: float, width: int) -> int:
+    """The first clearly raised point near the start, walked back over points that are already raised."""
+    low = max(0, start - 8)
+    z = (u[low : start + 8] - base) / sd
+    strong = np.flatnonzero(z >= 4)
+    if len(strong) == 0:
+        return _locate(u, start, width) if 4 <= width <= SHARP else start
+    first = low + int(strong[0])
+    while first > 0 and u[first - 1] >= base + 2 * sd:
+        first -= 1
+    return first
+
+
+def _last_calm(u: FloatArray, peak: int, sd: float) -> int:
+    """For a rise that never ends: the first point after the curve's minimum from which it stays above it until the peak."""
+    lowest = int(np.argmin(u[: peak + 1]))
+    above = u[lowest : peak + 1] > u[lowest] + 3 * min(sd, _early_noise(u[: lowest + 1], sd))
+    not_yet = np.flatnonzero(~above)
+    return lowest + int(not_yet[-1]) + 1 if len(not_yet) else lowest
+
+
+def _early_noise(history: FloatArray, fallback: float) -> float:
+    if len(history) < 6:
+        return fallback
+    return max(1e-3, MAD_TO_SD * float(np.median(np.abs(np.diff(history)))) / float(np.sqrt(2.0)))
