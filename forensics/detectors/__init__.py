@@ -21,7 +21,7 @@ from forensics.detectors import (
     unfinished,
 )
 from forensics.detectors.incidents import Incident, group
-from forensics.model import Event, Run
+from forensics.model import Absent, Event, Run
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
 
@@ -57,7 +57,8 @@ def find_incidents(run: Run) -> list[Incident]:
         loss = curves.get(Role.LOSS) or next(iter(curves.every(*[s.role for s in run.signals if s.role])), None)
         if loss is not None and len(loss):
             every, length = loss.every, int(loss.steps[-1] - loss.steps[0] + 1)
-    return group(_unique(findings), every, length)
+    primary = run.signal(Role.LOSS)
+    return group(_unique(findings), every, length, None if isinstance(primary, Absent) else primary.name)
 
 
 def _unique(findings: list[Event]) -> list[Event]:

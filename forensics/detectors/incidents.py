@@ -52,8 +52,11 @@ class Incident:
     members: tuple[Event, ...]
 
 
-def group(findings: Sequence[Event], every: float, length: int) -> list[Incident]:
-    """Join findings to incidents, in order of onset. ``every`` is the logging interval and ``length`` the run, in steps."""
+def group(findings: Sequence[Event], every: float, length: int, loss: str | None = None) -> list[Incident]:
+    """Join findings to incidents, in order of onset.
+
+    ``every`` is the logging interval and ``length`` the run, in steps; ``loss`` the name of the primary loss.
+    """
     near = NEAR_POINTS * max(every, 1.0)
     far = max(near, LONG_SHARE * length)
     alone = [Incident(f, (f,)) for f in findings if f.kind in _ALONE]
@@ -72,7 +75,7 @@ def group(findings: Sequence[Event], every: float, length: int) -> list[Incident
             home.append(finding)
         else:
             alone.append(Incident(finding, (finding,)))
-    joined = [_merge(g) for g in groups] + alone
+    joined = [_merge(g, loss) for g in groups] + alone
     return sorted(joined, key=lambda i: (i.event.onset_step, _RANK.get(i.event.kind, 99)))
 
 
@@ -103,10 +106,17 @@ def _accompanies(finding: Event, members: list[Event], near: float) -> bool:
     return onset - near <= finding.onset_step <= max(end, onset + near)
 
 
-def _merge(members: list[Event]) -> Incident:
+def _weight(event: Event, loss: str | None) -> int:
+    """Which finding names the incident: what happened to the loss first. A gradient that overflowed is not yet a loss that did."""
+    if event.kind is EventKind.NON_FINITE and event.signal != loss:
+        return _RANK[EventKind.LOSS_SCALE_DROP] + 1
+    return _RANK.get(event.kind, 99)
+
+
+def _merge(members: list[Event], loss: str | None) -> Incident:
     ordered = tuple(sorted(members, key=_order))
     alarms = [m for m in ordered if m.severity is not Severity.INFO]
-    main = min(alarms, key=lambda m: (_RANK.get(m.kind, 99), m.onset_step))
+    main = min(alarms, key=lambda m: (_weight(m, loss), m.onset_step))
     onset = min(m.onset_step for m in alarms)
     leads = [m.onset_step for m in ordered if m.severity is Severity.INFO and m.kind is not EventKind.GRAD_NORM_SURGE]
     worst = max(alarms, key=lambda m: _SEVERITY[m.severity]).severity

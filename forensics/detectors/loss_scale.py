@@ -16,6 +16,9 @@ GAP_POINTS = 50
 BURST = 3.0
 """Halvings that make a burst. One halving per growth interval is how dynamic scaling works."""
 
+LONE = 4.0
+"""A fall this many usual gaps before the next one does not belong to the burst."""
+
 COLLAPSE = 6.0
 """Halvings without recovery that make a collapse (catalogue: 2^6)."""
 
@@ -35,8 +38,20 @@ def detect(curves: Curves) -> list[Event]:
         return []
     falls = np.flatnonzero(curve.values[1:] < curve.values[:-1]) + 1
     bursts = np.split(falls, np.flatnonzero(np.diff(falls) > GAP_POINTS) + 1) if len(falls) else []
-    events = [_event(signal.name, curve, burst) for burst in bursts]
+    events = [_event(signal.name, curve, _dense(burst)) for burst in bursts]
     return [event for event in events if event is not None]
+
+
+def _dense(burst: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Without the lone falls before the burst: a single halving shortly before is the scaler at work, not the incident."""
+    gaps = np.diff(burst)
+    if len(gaps) < 3:
+        return burst
+    usual = LONE * float(np.median(gaps))
+    start = 0
+    while start < len(gaps) - 2 and gaps[start] > usual:
+        start += 1
+    return burst[start:]
 
 
 def _event(name: str, curve: Curve, burst: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Event | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from forensics.model import Absent, Event, EventKind, IntArray, Severity
@@ -24,7 +26,7 @@ def _attempts(curves: Curves) -> list[Event]:
     name = curves.run.signal(Role.LOSS)
     signal = "step" if isinstance(name, Absent) else name.name
     events = []
-    for previous, attempt in zip(attempts, attempts[1:], strict=False):
+    for previous, attempt in pairwise(attempts):
         overlap = previous.last_step - attempt.first_step + 1
         if overlap <= 0:
             text = f"a new process continued at step {attempt.first_step}, after {previous.last_step}"

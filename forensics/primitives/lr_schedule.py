@@ -139,12 +139,12 @@ def _ups(steps: IntArray, lr: FloatArray, warm: int) -> tuple[LrJump, ...]:
         factor = after / before if before > 0 else float("inf")
         if factor >= JUMP:
             top = float(lr[: i].max())
-            found.append(LrJump(i, int(steps[i]), before, after, factor, after > ABOVE * top, _returns(lr, i, stop, before), stop - i + 1))
+            found.append(LrJump(i, int(steps[i]), before, after, factor, after > ABOVE * top, _returns(lr, stop, before), stop - i + 1))
         i = stop + 1
     return tuple(found)
 
 
-def _returns(lr: FloatArray, start: int, stop: int, before: float) -> int | None:
+def _returns(lr: FloatArray, stop: int, before: float) -> int | None:
     """Position where the learning rate is back at what it was before the jump, if that happens abruptly and soon."""
     horizon = min(len(lr), stop + max(200, len(lr) // 20))
     back = np.flatnonzero(lr[stop + 1 : horizon] <= JUMP * before)

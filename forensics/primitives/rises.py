@@ -133,10 +133,7 @@ def point_scores(u: FloatArray, noise: FloatArray) -> FloatArray:
 
 
 def _window_scores(level: FloatArray, before: FloatArray, sd: FloatArray, window: int) -> FloatArray:
-    if window == 2:
-        after = np.minimum(level, np.append(level[1:], np.nan))
-    else:
-        after = forward_median(level, window)
+    after = np.minimum(level, np.append(level[1:], np.nan)) if window == 2 else forward_median(level, window)
     after[len(level) - window + 1 :] = np.nan
     spread = sd * np.sqrt((1.0 if window == 2 else MEDIAN_LOSS / window) + MEDIAN_LOSS / BEFORE)
     scores: FloatArray = (after - before) / spread
@@ -164,7 +161,8 @@ def _level_noise(level: FloatArray, u: FloatArray, block: int) -> FloatArray:
     residual = level - centred_median(level, 9)
     own = MAD_TO_SD * centred_median(np.abs(residual), 101) * 1.15
     steady = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / np.sqrt(2.0) * np.sqrt(MEDIAN_LOSS / block)
-    return np.maximum(own, steady)
+    noise: FloatArray = np.maximum(own, steady)
+    return noise
 
 
 def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | None:
