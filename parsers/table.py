@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from forensics.model import FloatArray, IntArray, NumArray
+from forensics.model import BoolArray, FloatArray, IntArray, NumArray
 from forensics.parsers.sink import Sink
 from forensics.vocabulary import Role, classify, normalise, step_column
 
@@ -41,6 +41,16 @@ class Column:
         return len(self.values) if self.values is not None else len(self.texts or ())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _RowFacts:
+    """What holds for a whole row; all (rows,). ``known`` says which rows have a step, None where all do."""
+
+    steps: IntArray
+    known: BoolArray | None
+    times: FloatArray | None
+    lines: IntArray
+
+
 def emit(columns: Mapping[str, Column], lines: IntArray, sink: Sink) -> None:
     """Write every numeric column to the sink. ``lines`` int64 (rows,) holds the 1-based line number of each row.
 
@@ -65,9 +75,35 @@ def emit(columns: Mapping[str, Column], lines: IntArray, sink: Sink) -> None:
             sink.note("step_axis", "row number")
     elif known is not None and not known.all():
         sink.note("rows_without_step", int(total - known.sum()))
+    facts = _RowFacts(steps, known, times, lines)
     for name, column in numeric.items():
         if name != axis:
-            _write(name, column, steps, known, times, lines, sink)
+            _write(name, column, facts, sink)
+
+
+def claim_confidence(names: Iterable[str], *, named: bool) -> int:
+    """How sure a table with these columns is a log: a step axis, a known metric, the suffix of its format."""
+    names = tuple(names)
+    has_step = step_column(names) is not None
+    known = any(classify(name)[0] not in {None, Role.STEP, Role.EPOCH, Role.WALL_TIME} for name in names)
+    return (40 if has_step else 20) + (20 if known else 0) + (20 if named else 0) - (0 if has_step or known else 10)
+
+
+def join(parts: Sequence[tuple[int, int, Column]], total: int) -> Column:
+    """One column out of those of consecutive blocks, each given as (first row, rows, column)."""
+    if len(parts) == 1 and parts[0][:2] == (0, total):
+        return parts[0][2]
+    full = sum(len(c) for _, _, c in parts) == total
+    rows = None if full else np.concatenate([start + (np.arange(size, dtype=np.int64) if c.rows is None else c.rows) for start, size, c in parts])
+    if all(c.values is not None for _, _, c in parts):
+        arrays = [c.values for _, _, c in parts if c.values is not None]
+        if all(a.dtype == np.int64 for a in arrays):
+            return Column(rows, np.concatenate(arrays))
+        return Column(rows, np.concatenate([a.astype(np.float64) for a in arrays]))
+    texts: list[str | None] = []
+    for _, _, column in parts:
+        texts.extend(map(repr, column.values.tolist()) if column.values is not None else column.texts or ())
+    return Column(rows, None, texts)
 
 
 def column_of(rows: Iterable[int], values: list[object], total: int) -> Column:
@@ -114,11 +150,11 @@ def _numbers(name: str, column: Column, lines: IntArray, sink: Sink) -> Column |
     return Column(rows if not missing.any() and column.rows is not None else _only(rows, keep.to_numpy(), column.rows), values)
 
 
-def _only(rows: IntArray, keep: np.ndarray[tuple[int], np.dtype[np.bool_]], given: IntArray | None) -> IntArray | None:
+def _only(rows: IntArray, keep: BoolArray, given: IntArray | None) -> IntArray | None:
     return given if keep.all() else rows[keep]
 
 
-def _steps(axis: str | None, numeric: Mapping[str, Column], total: int) -> tuple[IntArray | None, np.ndarray[tuple[int], np.dtype[np.bool_]] | None]:
+def _steps(axis: str | None, numeric: Mapping[str, Column], total: int) -> tuple[IntArray | None, BoolArray | None]:
     """Steps of every row and which rows have one (None = all), or (None, None) where the column cannot be an axis."""
     if axis is None:
         return None, None
@@ -189,22 +225,15 @@ def _iso(cells: Cells) -> FloatArray | None:
     return out if 2 * misses < len(cells) else None
 
 
-def _write(
-    name: str,
-    column: Column,
-    steps: IntArray,
-    known: np.ndarray[tuple[int], np.dtype[np.bool_]] | None,
-    times: FloatArray | None,
-    lines: IntArray,
-    sink: Sink,
-) -> None:
-    values, rows = column.values, column.rows
+def _write(name: str, column: Column, rows: _RowFacts, sink: Sink) -> None:
+    values, place = column.values, column.rows
     assert values is not None
-    if known is not None:
-        place = np.arange(len(lines), dtype=np.int64) if rows is None else rows
-        keep = known[place]
-        rows, values = place[keep], values[keep]
-    if rows is None:
-        sink.points(name, steps, values, wall_times=times, records=lines)
+    if rows.known is not None:
+        place = np.arange(len(rows.lines), dtype=np.int64) if place is None else place
+        keep = rows.known[place]
+        place, values = place[keep], values[keep]
+    if place is None:
+        sink.points(name, rows.steps, values, wall_times=rows.times, records=rows.lines)
     else:
-        sink.points(name, steps[rows], values, wall_times=None if times is None else times[rows], records=lines[rows])
+        times = None if rows.times is None else rows.times[place]
+        sink.points(name, rows.steps[place], values, wall_times=times, records=rows.lines[place])
