@@ -32,6 +32,10 @@ _NO_RECOVERY = frozenset(
 """Kinds that are not a departure from a level, so that "did not recover" would say nothing."""
 
 
+_MOMENTS = frozenset((EventKind.RESTART, EventKind.UNFINISHED, EventKind.BATCH_SIZE_CHANGE, EventKind.LOSS_SCALE_DROP))
+"""Kinds that happen at a step: without an end they do not last to the end of the run."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
     """One fact: its sentence, where it can be looked up, and the chart and step that show it."""
@@ -85,7 +89,7 @@ class ReplayView:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """One incident. ``last_step`` is its end, or the end of the run where it did not end."""
+    """One incident. ``last_step`` is its end, or the end of the run where it lasts."""
 
     id: str
     kind: str
@@ -259,7 +263,7 @@ def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int)
         onset_step=event.onset_step,
         peak_step=event.peak_step,
         end_step=event.end_step,
-        last_step=max(event.onset_step, event.peak_step, last if event.end_step is None else event.end_step),
+        last_step=max(event.onset_step, event.peak_step, _end(event, last)),
         outcome=_outcome(event),
         change=_change(event),
         numbers=_numbers(event),
@@ -287,6 +291,13 @@ def _when(event: Event) -> str:
     if event.end_step is None or event.end_step <= event.onset_step:
         return f"step {onset}"
     return f"steps {onset} to {wording.step(event.end_step)}"
+
+
+def _end(event: Event, last: int) -> int:
+    if event.end_step is not None:
+        return event.end_step
+    passing = event.kind in _MOMENTS or event.recovered or event.severity is Severity.INFO
+    return event.peak_step if passing else last
 
 
 def _outcome(event: Event) -> str:

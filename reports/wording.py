@@ -118,3 +118,12 @@ def lag(steps: int | None) -> str:
 def kind(value: EventKind) -> str:
     """An event kind in words."""
     return KINDS[value]
+
+
+def tick(value: float) -> str:
+    """A short axis label."""
+    size = abs(value)
+    if size != 0 and (size >= 1e6 or size < 1e-3):
+        mantissa, power = f"{value:.3e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+    return f"{value:,.6g}" if size < 1e4 else f"{value:,.0f}"
