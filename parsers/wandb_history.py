@@ -1,0 +1,251 @@
+"""History rows of a ``.wandb`` file into columns, many rows at once.
+
+A row is a list of items in random order, so there is no offset at which a key could be expected. All rows of a slice
+advance together instead: one turn reads one item of every row. A key is looked up by its raw bytes in a table that is
+compared word by word; values stay texts in the buffer until a whole slice is parsed. An item or a row that is not of the
+usual shape is left to ``wandb_wire``, which reads anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.model import BoolArray, IntArray, NumArray
+from forensics.parsers import wandb_wire as wire
+from forensics.parsers.sink import MAX_SIGNALS
+from forensics.parsers.wandb_framing import ByteArray, words
+from forensics.parsers.wandb_keys import KeyTable
+from forensics.parsers.wandb_numbers import parse, parse_integers
+
+SLICE = 1 << 14
+"""Rows that advance together: row numbers fit 16 bits (radix sort) and the working arrays fit the cache."""
+
+NARROW = 16
+"""With fewer rows left in step, reading them one by one is quicker."""
+
+MAX_DEPTH = 16
+"""Levels of a nested key that are followed in step."""
+
+_LIMIT = 1 << 53
+Word = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The numbers logged under one name: 0-based row numbers, ascending, and values. Shapes (points,)."""
+
+    name: str
+    rows: IntArray
+    values: NumArray
+
+
+@dataclass(slots=True)
+class _Pieces:
+    rows: list[NDArray[np.uint32]] = field(default_factory=list)
+    values: list[NumArray] = field(default_factory=list)
+    integer: bool = True
+
+
+@dataclass(slots=True)
+class _Items:
+    """Items found in one slice: row in the slice, key id, and where the text of the value is."""
+
+    row: list[IntArray] = field(default_factory=list)
+    key: list[IntArray] = field(default_factory=list)
+    at: list[IntArray] = field(default_factory=list)
+    length: list[IntArray] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class History:
+    """Collects rows. ``broken`` lists the rows of which only the beginning could be read."""
+
+    rows: int = 0
+    broken: list[int] = field(default_factory=list)
+    _keys: KeyTable = field(default_factory=KeyTable)
+    _columns: dict[str, _Pieces] = field(default_factory=dict)
+    _loose: dict[str, tuple[list[int], list[float]]] = field(default_factory=dict)
+    _steps: list[IntArray] = field(default_factory=list)
+    _stepped: list[BoolArray] = field(default_factory=list)
+
+    def add(self, data: ByteArray, begins: IntArray, ends: IntArray) -> None:
+        """Read HistoryRecord messages ``data[begins : ends]``, shapes (rows,)."""
+        for start in range(0, len(begins), SLICE):
+            self._add_slice(data, begins[start : start + SLICE], ends[start : start + SLICE])
+
+    def steps(self) -> tuple[IntArray, BoolArray]:
+        """The step field of every row and whether the row has one, shapes (rows,)."""
+        if not self._steps:
+            return np.empty(0, np.int64), np.empty(0, np.bool_)
+        return np.concatenate(self._steps), np.concatenate(self._stepped)
+
+    def columns(self) -> list[Column]:
+        """The columns in the order their names first appeared. Frees what was collected: call once."""
+        found = []
+        for name in list(self._columns):
+            pieces = self._columns.pop(name)
+            rows = np.concatenate(pieces.rows).astype(np.int64)
+            values: NumArray
+            if all(part.dtype == np.int64 for part in pieces.values):
+                values = np.concatenate(pieces.values).astype(np.int64, copy=False)
+            else:
+                values = np.concatenate([part.astype(np.float64, copy=False) for part in pieces.values])
+            if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
+                order = np.argsort(rows, kind="stable")
+                rows, values = rows[order], values[order]
+            found.append(Column(name, rows, values))
+        return found
+
+    def _add_slice(self, data: ByteArray, begins: IntArray, ends: IntArray) -> None:
+        steps = np.zeros(len(begins), np.int64)
+        stepped = np.zeros(len(begins), np.bool_)
+        items = _Items()
+        left, at = self._walk(data, begins, ends, items)
+        known = _read_steps(data, at, ends[left])
+        steps[left], stepped[left] = known, known >= 0
+        strange = (known < 0) & (at < ends[left])
+        for row, start, stop in zip(left[strange].tolist(), at[strange].tolist(), ends[left[strange]].tolist(), strict=True):
+            rest = wire.row(data[start:stop].tobytes())
+            for item in rest.items:
+                self._add_one(self.rows + row, item)
+            if rest.step is not None:
+                steps[row], stepped[row] = rest.step, True
+            if not rest.whole:
+                self.broken.append(self.rows + row)
+        self._add_items(data, items)
+        self._add_loose()
+        self._steps.append(np.where(stepped, steps, 0))
+        self._stepped.append(stepped)
+        self.rows += len(begins)
+
+    def _walk(self, data: ByteArray, begins: IntArray, ends: IntArray, items: _Items) -> tuple[IntArray, IntArray]:
+        """Take items off the rows as long as they are of the usual shape: what rows are left, and where each goes on."""
+        eight = words(data, 8)
+        live, at = np.arange(len(begins)), begins
+        stopped: list[tuple[IntArray, IntArray]] = []
+        while len(live) >= NARROW:
+            end = ends[live]
+            head = eight[at].view("<u8")
+            long = (head & np.uint64(0x8000)) != 0
+            size = _bits(head, 8, 0x7F) | np.where(long, _bits(head, 16, 0x7F) << 7, 0)
+            stop = at + 2 + long + size
+            good = ((head & np.uint64(0xFF)) == 0x0A) & ~(long & ((head & np.uint64(0x800000)) != 0)) & (stop <= end)
+            if not good.all():
+                stopped.append((live[~good], at[~good]))
+                live, at, stop, head, long = live[good], at[good], stop[good], head[good], long[good]
+            self._take(data, items, live, at + 2 + long, stop)
+            at = stop
+        stopped.append((live, at))
+        rows = np.concatenate([s[0] for s in stopped])
+        return rows, np.concatenate([s[1] for s in stopped])
+
+    def _take(self, data: ByteArray, items: _Items, live: IntArray, begin: IntArray, stop: IntArray) -> None:
+        """One HistoryItem ``data[begin:stop]`` of every live row."""
+        eight = words(data, 8)
+        head = eight[np.minimum(begin, stop)].view("<u8")
+        tag = head & np.uint64(0x80FF)
+        usual = (tag == 0x12) | (tag == 0x0A)
+        after = np.minimum(begin + 2 + _bits(head, 8, 0x7F), stop)
+        tail = eight[after].view("<u8")
+        for _ in range(MAX_DEPTH):
+            deeper = usual & ((tail & np.uint64(0x80FF)) == 0x12) & (after < stop)
+            if not deeper.any():
+                break
+            after = np.where(deeper, np.minimum(after + 2 + _bits(tail, 8, 0x7F), stop), after)
+            tail = eight[after].view("<u8")
+        long = (tail & np.uint64(0x800000)) != 0
+        value = after + 3 + long
+        length = _bits(tail, 16, 0x7F) | np.where(long, _bits(tail, 24, 0x7F) << 7, 0)
+        usual &= ((tail & np.uint64(0xFFFF)) == 0x0182) & ~(long & ((tail & np.uint64(0x80000000)) != 0)) & (value + length == stop)
+        key, known = self._keys.find(data, begin, np.where(usual, after - begin, 0))
+        usual &= known
+        if not usual.all():
+            odd = ~usual
+            for row, a, b in zip(live[odd].tolist(), begin[odd].tolist(), stop[odd].tolist(), strict=True):
+                self._add_raw(self.rows + row, data[a:b].tobytes())
+            live, key, value, length = live[usual], key[usual], value[usual], length[usual]
+        items.row.append(live)
+        items.key.append(key)
+        items.at.append(value)
+        items.length.append(length)
+
+    def _add_raw(self, row: int, message: bytes) -> None:
+        try:
+            self._add_one(row, wire.item(message))
+        except wire.MalformedError:
+            if not self.broken or self.broken[-1] != row:
+                self.broken.append(row)
+
+    def _add_one(self, row: int, item: wire.Item) -> None:
+        if item.value is not None and item.name:
+            rows, values = self._loose.setdefault(item.name, ([], []))
+            rows.append(row)
+            values.append(item.value)
+
+    def _add_loose(self) -> None:
+        """Turn what was read one by one in this slice into pieces of columns."""
+        for name, (rows, values) in self._loose.items():
+            pieces = self._pieces(name)
+            if pieces is not None:
+                pieces.integer &= all(isinstance(value, int) for value in values)
+                pieces.rows.append(np.array(rows, np.uint32))
+                pieces.values.append(np.array(values, np.int64) if pieces.integer else np.array(values, np.float64))
+        self._loose.clear()
+
+    def _pieces(self, name: str) -> _Pieces | None:
+        """The pieces of a column, None for one name too many: the sink takes no more and says so."""
+        if name not in self._columns and (len(self._columns) > MAX_SIGNALS or not name):
+            return None
+        return self._columns.setdefault(name, _Pieces())
+
+    def _add_items(self, data: ByteArray, items: _Items) -> None:
+        if not items.row:
+            return
+        row, key, at, length = (np.concatenate(part) for part in (items.row, items.key, items.at, items.length))
+        order = np.argsort(row.astype(np.uint16), kind="stable")
+        order = order[np.argsort(key[order].astype(np.uint16), kind="stable")]
+        row, key, at, length = row[order], key[order], at[order], length[order]
+        numbers = parse(data, at, length)
+        if not numbers.valid.all():
+            row, key, at, length = (part[numbers.valid] for part in (row, key, at, length))
+        values = numbers.values[numbers.valid] if len(row) < len(numbers.valid) else numbers.values
+        if not len(row):
+            return
+        cuts = np.flatnonzero(key[1:] != key[:-1]) + 1
+        starts, stops = np.append(0, cuts), np.append(cuts, len(key))
+        with np.errstate(invalid="ignore"):
+            whole = np.logical_and.reduceat(np.isfinite(values) & (values == np.rint(values)), starts)
+        number = (row + self.rows).astype(np.uint32)
+        for a, b, integral in zip(starts.tolist(), stops.tolist(), whole.tolist(), strict=True):
+            pieces = self._pieces(self._keys.names[int(key[a])])
+            if pieces is None:
+                continue
+            pieces.rows.append(number[a:b])
+            part: NumArray = values[a:b].copy()
+            if pieces.integer:
+                exact = parse_integers(data, at[a:b], length[a:b]) if integral else None
+                pieces.integer = exact is not None and bool(exact.valid.all())
+                part = exact.values if exact is not None and pieces.integer else part
+            pieces.values.append(part)
+
+
+def _bits(word: Word, shift: int, mask: int) -> IntArray:
+    return ((word >> np.uint64(shift)) & np.uint64(mask)).astype(np.int64)
+
+
+def _read_steps(data: ByteArray, at: IntArray, ends: IntArray) -> IntArray:
+    """The step where a row ends with a plain HistoryStep message at ``at``, else -1. Shapes (rows,)."""
+    word = words(data, 8)[at].view("<u8")
+    size = _bits(word, 8, 0xFF)
+    usual = ((word & np.uint64(0xFF)) == 0x12) & (at + 2 + size == ends) & (size != 1) & (size <= 6)
+    usual &= (size == 0) | (_bits(word, 16, 0xFF) == 0x08)
+    value = np.zeros(len(at), np.int64)
+    for i in range(5):
+        byte = _bits(word, 24 + 8 * i, 0xFF)
+        inside = i + 1 < size
+        value |= np.where(inside, (byte & 0x7F) << (7 * i), 0)
+        usual &= ~inside | ((byte >= 0x80) == (i + 2 < size))
+    return np.where(usual, value, -1)
