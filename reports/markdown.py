@@ -20,7 +20,7 @@ MOST_CONFIG = 60
 """Settings listed."""
 
 _SPECIAL = re.compile(r"([\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
-_LEADING = re.compile(r"^([#+=>-])|^(\d+)(?=[.)])")
+_LEADING = re.compile(r"^([#+=>-])|^(\d+)(?=[.)](\s|$))")
 _CALL = re.compile(r"(?<![A-Za-z0-9])(@)(?=\w)|(?<=https)(:)(?=//)|(?<=http)(:)(?=//)|(?<=ftp)(:)(?=//)|(?<=www)(\.)", re.IGNORECASE)
 """Where an @name, a URL or a www address starts to be one."""
 

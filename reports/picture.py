@@ -16,7 +16,7 @@ from forensics.reports import wording
 LEFT, RIGHT, TOP, BOTTOM = 66, 10, 18, 22
 """Margins in pixels: room for a tick label, half a step label, the event marks, the step labels. report.js has the same."""
 
-LABEL_ROOM = 26
+LABEL_ROOM = 34
 """Pixels between two marks that both carry a label."""
 
 LOG_RATIO = 25.0
@@ -132,14 +132,7 @@ class _Scale:
 
     def ticks(self) -> tuple[Tick, ...]:
         wanted = max(2, (self.height - TOP - BOTTOM) // 34)
-        if self.log and self.high - self.low > 1.3:
-            every = max(1, math.ceil((self.high - self.low) / wanted))
-            powers = range(math.ceil(self.low), math.floor(self.high) + 1, every)
-            places = [10.0**p for p in powers if -300 < p < 300]
-        elif self.log:
-            places = [v for v in _nice(10.0**self.low, 10.0**self.high, wanted) if v > 0]
-        else:
-            places = _nice(self.low, self.high, wanted)
+        places = _powers(self.low, self.high, wanted) if self.log else _nice(self.low, self.high, wanted)
         if not places:
             return ()
         return tuple(Tick(round(float(y), 1), wording.tick(v)) for v, y in zip(places, self.y(np.array(places)), strict=True))
@@ -166,6 +159,17 @@ def _nice(low: float, high: float, wanted: int) -> list[float]:
     unit = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
     start, stop = math.ceil(low / unit), math.floor(high / unit)
     return [k * unit for k in range(start, min(stop, start + 50) + 1)]
+
+
+def _powers(low: float, high: float, wanted: int) -> list[float]:
+    """Values for a log axis between two exponents: powers of ten, with 2 and 5 between them on a short axis."""
+    wide = high - low > 2.2
+    every = max(1, math.ceil((high - low) / wanted)) if wide else 1
+    exponents = [p for p in range(math.floor(low), math.floor(high) + 1) if p % every == 0 and -300 < p < 300]
+    places = [m * 10.0**p for p in exponents for m in ((1,) if wide else (1, 2, 5)) if low <= p + math.log10(m) <= high]
+    if len(places) > 1 or high > 300 or low < -300:
+        return places
+    return [v for v in _nice(10.0**low, 10.0**high, wanted) if v > 0]
 
 
 def _nice_steps(first: int, last: int, width: int) -> list[float]:

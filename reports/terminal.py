@@ -66,7 +66,8 @@ def _event(console: Console, event: EventView) -> None:
     console.print(head)
     if event.text:
         _row(console, "", Text(event.text))
-    _row(console, "size", Text(event.change))
+    confidence = f"confidence {event.confidence:.2f}"
+    _row(console, "size", Text(f"{event.change}, {confidence}" if event.change else confidence))
     if event.batches:
         shown = ", ".join(f"{batch} (step {wording.step(step)})" for step, batch in event.batches[:FIRST_BATCHES])
         more = len(event.batches) - FIRST_BATCHES + event.more_batches

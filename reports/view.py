@@ -320,7 +320,7 @@ def _change(event: Event) -> str:
         parts.append(f"peak at step {wording.step(event.peak_step)}")
     if event.p_value is not None:
         parts.append(f"p {_p_value(event.p_value)}")
-    return ", ".join([*parts, f"confidence {event.confidence:.2f}"])
+    return ", ".join(parts)
 
 
 def _p_value(value: float) -> str:

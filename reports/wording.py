@@ -123,7 +123,7 @@ def kind(value: EventKind) -> str:
 def tick(value: float) -> str:
     """A short axis label."""
     size = abs(value)
-    if size != 0 and (size >= 1e6 or size < 1e-3):
+    if size != 0 and (size >= 1e6 or size < 1e-4):
         mantissa, power = f"{value:.3e}".split("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
     return f"{value:,.6g}" if size < 1e4 else f"{value:,.0f}"

@@ -4,14 +4,14 @@
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const LEFT = 66, RIGHT = 10, TOP = 18, BOTTOM = 22; // as in picture.py
-  const LABEL_ROOM = 26; // pixels a mark's label needs
+  const LABEL_ROOM = 34; // pixels a mark's label needs
   const ORDER = { critical: 0, warning: 1, info: 2 };
 
   const data = JSON.parse(document.getElementById("curves").textContent);
   const whole = [data.first, Math.max(data.last, data.first + 1)];
   let view = whole.slice();
   let cursor = null; // a step, or null
-  const number = new Intl.NumberFormat("en-US");
+  const number = new Intl.NumberFormat("en-US"), decimal = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
 
   const el = (name, attributes, parent) => {
     const node = document.createElementNS(SVG, name);
@@ -60,10 +60,20 @@
     return out;
   };
 
+  // Ticks of a log axis between two exponents: powers of ten, with 2 and 5 between them, or round values in less than an octave or so.
+  const powers = (low, high, wanted) => {
+    const steps = high - low > 2.2 ? [1] : [1, 2, 5], every = high - low > 2.2 ? Math.max(1, Math.ceil((high - low) / wanted)) : 1;
+    const out = [];
+    for (let p = Math.floor(low); p <= high; p += 1) {
+      for (const m of steps) { const at = p + Math.log10(m); if (at >= low && at <= high && p % every === 0) out.push(m * 10 ** p); }
+    }
+    return out.length > 1 ? out : nice(10 ** low, 10 ** high, wanted).filter((v) => v > 0);
+  };
+
   const label = (value) => {
     const size = Math.abs(value);
-    if (size && (size >= 1e6 || size < 1e-3)) return value.toExponential(3).replace(/\.?0+e/, "e").replace("e+", "e");
-    return number.format(Number(value.toPrecision(6)));
+    if (size && (size >= 1e6 || size < 1e-4)) return value.toExponential(3).replace(/\.?0+e/, "e").replace("e+", "e");
+    return decimal.format(Number(value.toPrecision(6)));
   };
 
   const fit = (chart) => {
@@ -82,14 +92,7 @@
     const room = chart.height - TOP - BOTTOM;
     const y = (value) => chart.height - BOTTOM - ((chart.log ? Math.log10(value) : value) / 2 - low / 2) / (high / 2 - low / 2) * room;
     const wanted = Math.max(2, Math.floor(room / 34));
-    let ticks;
-    if (chart.log && high - low > 1.3) {
-      ticks = [];
-      const every = Math.max(1, Math.ceil((high - low) / wanted));
-      for (let p = Math.ceil(low); p <= Math.floor(high); p += every) ticks.push(10 ** p);
-    } else if (chart.log) ticks = nice(10 ** low, 10 ** high, wanted).filter((v) => v > 0);
-    else ticks = nice(low, high, wanted);
-    chart.scale = { y, ticks };
+    chart.scale = { y, ticks: chart.log ? powers(low, high, wanted) : nice(low, high, wanted) };
   };
 
   // ---- drawing ----

@@ -173,6 +173,16 @@ def case() -> Case:
 
 
 @pytest.fixture
+def hostile() -> str:
+    return HOSTILE
+
+
+@pytest.fixture
+def markup() -> str:
+    return MARKUP
+
+
+@pytest.fixture
 def empty_case() -> Case:
     return Case("0.1.0", RunInfo("runs/empty", ""), (), "Nothing went wrong in what was read.")
 
