@@ -15,9 +15,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from forensics.model import FloatArray, IntArray
+from forensics.parsers.tensorboard_groups import MIN_GROUP, Group, Rows
 from forensics.parsers.tensorboard_tags import OVERFLOW, Tags, column
 from forensics.parsers.tensorboard_wire import EventMap, Form, Kind, MalformedError, number, signed, varint, walk_event
-from forensics.parsers.tfrecord import MIN_GROUP, Batch, Group, Rows
+from forensics.parsers.tfrecord import Batch
 
 MAX_SHAPES = 24
 """Shapes tried in one group; what is left after that has no common shape and is read one by one."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.model import IntArray
-from forensics.parsers.tfrecord import Rows
+from forensics.parsers.tensorboard_groups import Rows
 
 MAX_TAGS = 65_534
 """More tags than the collector takes; the numbers fit 16 bits, which sort in linear time."""

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forensics.model import BoolArray, IntArray
+from forensics.model import IntArray
 from forensics.parsers.tensorboard_crc import Words, crc32c, masked, masked_rows, raw_rows, zeros_crc
-
-Rows: TypeAlias = NDArray[np.uint8]
+from forensics.parsers.tensorboard_groups import Group, collect, payload_sound, u32_at, u64_at
 
 WINDOW = 8 << 20
 """Bytes read at once: some 130,000 scalar records, so that fixed costs vanish and memory stays small."""
@@ -33,12 +30,6 @@ HEADER = 12
 
 FRAME = 16
 """Bytes a record takes besides its payload."""
-
-MIN_GROUP = 8
-"""From this many records of equal length on, one matrix is cheaper than single records."""
-
-MATRIX_BYTES = 4096
-"""Payloads up to this length are checked as rows of a matrix, longer ones by themselves."""
 
 CHECK_BUDGET = 4
 """Times the window that may be spent on checksums of doubtful records: overlapping claims cannot cost more."""
@@ -72,23 +63,13 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Sound records of one length. ``rows`` (n, padding + length + 4), payload at ``padding : padding + length``."""
-
-    records: IntArray
-    rows: Rows
-    padding: int
-    length: int
-
-
-@dataclass(slots=True)
 class Batch:
     """The records of one window. ``bad`` are records whose payload fails its checksum."""
 
-    groups: list[Group] = field(default_factory=list)
-    singles: list[tuple[int, bytes]] = field(default_factory=list)
-    bad: list[int] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    groups: list[Group]
+    singles: list[tuple[int, bytes]]
+    bad: list[int]
+    gaps: list[Gap]
 
 
 @dataclass(slots=True)
@@ -108,20 +89,16 @@ def read_records(read: Callable[[int], bytes], window: int = WINDOW) -> Iterator
         data = read(want)
         framer.ended = not data
         framer.buffer = framer.buffer + data if framer.buffer else data
-        batch = Batch()
-        frames = framer.sure()
+        numbers, starts, lengths = framer.sure()
         if framer.doubtful:
-            numbers, starts, lengths = frames
-            found = framer.careful(batch)
-            frames = (
-                np.concatenate([numbers, np.array(found.numbers, np.int64)]),
-                np.concatenate([starts, np.array(found.starts, np.int64)]),
-                np.concatenate([lengths, np.array(found.lengths, np.int64)]),
-            )
-        _collect(framer.buffer, *frames, batch)
+            found = framer.careful()
+            numbers = np.concatenate([numbers, np.array(found.numbers, np.int64)])
+            starts = np.concatenate([starts, np.array(found.starts, np.int64)])
+            lengths = np.concatenate([lengths, np.array(found.lengths, np.int64)])
+        checked = collect(framer.buffer, numbers, starts, lengths)
+        gaps, mended = framer.take()
+        yield Batch(checked.groups, checked.singles + mended, checked.bad, gaps)
         want = max(window, framer.need)
-        framer.advance()
-        yield batch
 
 
 def header_length(head: bytes, position: int = 0) -> int | None:
@@ -144,7 +121,7 @@ def find_headers(buffer: bytes, first: int = 0) -> IntArray:
     # A run of zeros is not a header: the checksum of length zero is not zero.
     likely &= ~(zero[8 : 8 + count] & zero[9 : 9 + count] & zero[10 : 10 + count] & zero[11 : 11 + count])
     at: IntArray = np.flatnonzero(likely) + first
-    sound: IntArray = at[_length_crc(_u32(buffer, at)) == _u32(buffer, at + 8)]
+    sound: IntArray = at[_length_crc(u32_at(buffer, at)) == u32_at(buffer, at + 8)]
     return sound
 
 
@@ -161,13 +138,18 @@ class _Framer:
         self.budget = 0  # bytes of doubtful payloads that may still be checked
         self.ended = False
         self.doubtful = False
+        self.gaps: list[Gap] = []
+        self.mended: list[tuple[int, bytes]] = []
         self.open_gap: tuple[int, GapKind] | None = None  # stream offset where a gap began that left the buffer
 
-    def advance(self) -> None:
-        """Forget what was read."""
+    def take(self) -> tuple[list[Gap], list[tuple[int, bytes]]]:
+        """Gaps and mended records since the last call; what was read leaves the buffer."""
         self.base += self.position
         self.buffer = self.buffer[self.position :]
         self.position = 0
+        taken = self.gaps, self.mended
+        self.gaps, self.mended = [], []
+        return taken
 
     def sure(self) -> tuple[IntArray, IntArray, IntArray]:
         """Numbers, starts and lengths of the records from here on that are followed by another sound header."""
@@ -175,8 +157,8 @@ class _Framer:
         self.doubtful = self.open_gap is not None
         offsets = np.array(_chain(self.buffer, self.position) if not self.doubtful else [], np.int64)
         whole = offsets[offsets <= len(self.buffer) - HEADER]
-        lengths = _u64(self.buffer, whole)
-        good = _length_crc(lengths.astype(np.uint32)) == _u32(self.buffer, whole + 8)
+        lengths = u64_at(self.buffer, whole)
+        good = _length_crc(lengths.astype(np.uint32)) == u32_at(self.buffer, whole + 8)
         good &= lengths <= np.uint64(MAX_RECORD)
         sound = len(whole) if good.all() else int(np.argmin(good))
         count = max(sound - 1, 0)
@@ -193,7 +175,7 @@ class _Framer:
             self.need = FRAME + int(lengths[count]) + HEADER - rest
         return numbers, starts, sizes
 
-    def careful(self, batch: Batch) -> _Frames:
+    def careful(self) -> _Frames:
         """Record by record from here on, stepping over what is damaged."""
         end = len(self.buffer)
         headers = find_headers(self.buffer, self.position).tolist()
@@ -203,7 +185,7 @@ class _Framer:
         while self.position < end and (self.ended or self.position + HEADER <= end):
             position = self.position
             if self.open_gap is not None and position in known:
-                self._close_gap(position, GapKind.LENGTH, batch)
+                self._close_gap(position, GapKind.LENGTH)
             verdict = self._judge(known)
             if verdict is None:
                 break
@@ -216,9 +198,9 @@ class _Framer:
                 continue
             following = bisect_right(headers, position)
             if following < len(headers):
-                self._close_gap(headers[following], GapKind.PAYLOAD if verdict is GapKind.TAIL else verdict, batch)
+                self._close_gap(headers[following], GapKind.PAYLOAD if verdict is GapKind.TAIL else verdict)
             elif self.ended:
-                self._close_gap(end, verdict, batch)
+                self._close_gap(end, verdict)
             else:
                 self._hold_gap(verdict)
                 break
@@ -241,21 +223,23 @@ class _Framer:
         if stop in known or (self.ended and stop == end):
             return stop
         self.budget -= length
-        return stop if self.budget > 0 and _payload_sound(buffer, position + HEADER, stop - 4) else GapKind.PAYLOAD
+        return stop if self.budget > 0 and payload_sound(buffer, position + HEADER, stop - 4) else GapKind.PAYLOAD
 
-    def _close_gap(self, stop: int, kind: GapKind, batch: Batch) -> None:
+    def _close_gap(self, stop: int, kind: GapKind) -> None:
         start = self.position
         offset = self.base + start
         recovered = False
         if self.open_gap is not None:
+            if self.buffer[start:stop].strip(b"\0"):
+                self._not_zeros()
             offset, kind = self.open_gap
             self.open_gap = None
-        elif stop - start >= FRAME and _payload_sound(self.buffer, start + HEADER, stop - 4):
+        elif stop - start >= FRAME and payload_sound(self.buffer, start + HEADER, stop - 4):
             recovered = True
-            batch.singles.append((self.number, self.buffer[start + HEADER : stop - 4]))
+            self.mended.append((self.number, self.buffer[start + HEADER : stop - 4]))
         elif not self.buffer[start:stop].strip(b"\0"):
             kind = GapKind.ZEROS
-        batch.gaps.append(Gap(self.number, offset, self.base + stop - offset, kind, recovered))
+        self.gaps.append(Gap(self.number, offset, self.base + stop - offset, kind, recovered))
         self.number += 1
         self.position = stop
 
@@ -263,9 +247,17 @@ class _Framer:
         """Nothing sound up to the end of the buffer: keep it while it is short, else only remember where it began."""
         if self.open_gap is None and len(self.buffer) - self.position <= self.window:
             return
+        keep = max(self.position, len(self.buffer) - HEADER + 1)
+        zeros = not self.buffer[self.position : keep].strip(b"\0")
         if self.open_gap is None:
-            self.open_gap = (self.base + self.position, kind)
-        self.position = max(self.position, len(self.buffer) - HEADER + 1)
+            self.open_gap = (self.base + self.position, GapKind.ZEROS if zeros else kind)
+        elif not zeros:
+            self._not_zeros()
+        self.position = keep
+
+    def _not_zeros(self) -> None:
+        if self.open_gap is not None and self.open_gap[1] is GapKind.ZEROS:
+            self.open_gap = (self.open_gap[0], GapKind.LENGTH)
 
 
 def _chain(buffer: bytes, position: int) -> list[int]:
@@ -279,83 +271,6 @@ def _chain(buffer: bytes, position: int) -> list[int]:
             position += FRAME + length
     except (struct.error, OverflowError, IndexError):
         return offsets
-
-
-def _payload_sound(buffer: bytes, start: int, stop: int) -> bool:
-    return masked(crc32c(memoryview(buffer)[start:stop])) == int(_CRC.unpack_from(buffer, stop)[0])
-
-
-def _collect(buffer: bytes, numbers: IntArray, starts: IntArray, lengths: IntArray, batch: Batch) -> None:
-    """Check the payloads and sort them into groups of equal length and single records."""
-    if not len(starts):
-        return
-    short = np.minimum(lengths, MATRIX_BYTES + 1).astype(np.uint16)
-    order = np.argsort(short, kind="stable")
-    cuts = np.flatnonzero(np.diff(short[order])) + 1
-    rest: list[IntArray] = []
-    for members in np.split(order, cuts):
-        length = int(lengths[members[0]])
-        if len(members) < MIN_GROUP or length > MATRIX_BYTES or length == 0:
-            rest.append(members)
-            continue
-        group = _group(buffer, numbers[members], starts[members], length, batch)
-        if len(group.records):
-            batch.groups.append(group)
-    if rest:
-        single = np.sort(np.concatenate(rest))
-        sound = _check_singles(buffer, starts[single], lengths[single])
-        batch.bad.extend(numbers[single[~sound]].tolist())
-        for index in single[sound].tolist():
-            batch.singles.append((int(numbers[index]), buffer[starts[index] : starts[index] + lengths[index]]))
-    batch.bad.sort()
-
-
-def _group(buffer: bytes, numbers: IntArray, starts: IntArray, length: int, batch: Batch) -> Group:
-    padding = -length % 4
-    rows = _gather(buffer, starts - padding, padding + length + 4)
-    rows[:, :padding] = 0
-    words = rows.view("<u4")
-    sound = masked_rows(raw_rows(words[:, :-1]) ^ np.uint32(zeros_crc(length))) == words[:, -1]
-    if not sound.all():
-        batch.bad.extend(numbers[~sound].tolist())
-        numbers, rows = numbers[sound], rows[sound]
-    return Group(numbers, rows, padding, length)
-
-
-def _check_singles(buffer: bytes, starts: IntArray, lengths: IntArray) -> BoolArray:
-    """Checksums of records of many lengths: a matrix for each quarter of an octave, aligned at the ends."""
-    sound = np.zeros(len(starts), np.bool_)
-    alone = (lengths > MATRIX_BYTES) | (lengths < 4)
-    bucket = np.floor(4 * np.log2(np.maximum(lengths, 1))).astype(np.int64)
-    for key in np.unique(bucket[~alone]).tolist():
-        members = np.flatnonzero((bucket == key) & ~alone)
-        width = 4 * -(-int(lengths[members].max()) // 4)
-        begin = starts[members] + lengths[members] - width
-        if len(members) < MIN_GROUP or int(begin.min()) < 0:
-            alone[members] = True
-            continue
-        rows = _gather(buffer, begin, width + 4)
-        rows[:, :width][np.arange(width) < (width - lengths[members])[:, None]] = 0
-        words = rows.view("<u4")
-        zeros = np.array([zeros_crc(n) for n in lengths[members].tolist()], np.uint32)
-        sound[members] = masked_rows(raw_rows(words[:, :-1]) ^ zeros) == words[:, -1]
-    for index in np.flatnonzero(alone).tolist():
-        sound[index] = _payload_sound(buffer, int(starts[index]), int(starts[index] + lengths[index]))
-    return sound
-
-
-def _gather(buffer: bytes, begin: IntArray, size: int) -> Rows:
-    """The ``size`` bytes from each position, (n, size). One opaque item per row is copied at once."""
-    items = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer, 0, (1,))
-    return items[begin].view(np.uint8).reshape(len(begin), size)
-
-
-def _u32(buffer: bytes, at: IntArray) -> Words:
-    return _gather(buffer, at, 4).view("<u4").reshape(-1) if len(at) else np.empty(0, np.uint32)
-
-
-def _u64(buffer: bytes, at: IntArray) -> NDArray[np.uint64]:
-    return _gather(buffer, at, 8).view("<u8").reshape(-1) if len(at) else np.empty(0, np.uint64)
 
 
 def _length_crc(lengths: Words) -> Words:
