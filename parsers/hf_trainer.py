@@ -81,6 +81,21 @@ def load(source: Source, sink: Sink | None = None) -> History:
     return History(entries, {k: v for k, v in state.items() if k != "log_history"}, problem)
 
 
+def first_difference(newest: History, older: History) -> int | None:
+    """The step from which an older copy tells another story than the newest; None where it is its exact beginning."""
+    for one, other in zip(older.entries, newest.entries, strict=False):
+        if one != other and repr(one) != repr(other):  # repr: NaN does not equal itself
+            return _step_of(one)
+    if len(older.entries) > len(newest.entries):
+        return _step_of(older.entries[len(newest.entries)])
+    return None
+
+
+def _step_of(entry: Mapping[str, object]) -> int:
+    step = entry.get("step")
+    return int(step) if isinstance(step, (int, float)) and abs(step) < 2**63 else 0
+
+
 def _salvage(text: str, reason: Exception) -> History:
     found = _HISTORY.search(text)
     why = "nested too deeply" if isinstance(reason, RecursionError) else str(reason)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from forensics.parsers.interface import Claim, RunKey, Source
 from forensics.parsers.mlflow_sqlite import plain
 from forensics.parsers.sink import Sink
@@ -16,6 +18,8 @@ NAME = "mlflow_files"
 STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 MAX_TEXT = 1 << 16
 MAX_FILES = 50_000
+SMALL = 1 << 14
+"""Bytes up to which a plain loop is faster than importing and starting polars."""
 
 _META = re.compile(r"^(\w+): *(.*?) *$", re.MULTILINE)
 
@@ -39,7 +43,7 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:
     code = meta.get("status", "")
     status = STATUS.get(int(code), code) if code.isdigit() else code
     sink.note("status", status)
-    sink.note("finished", status == "FINISHED")
+    sink.note("finished", status not in {"RUNNING", "SCHEDULED", ""})
     if meta.get("start_time"):
         sink.note("start_time", _seconds(meta["start_time"]))
     sink.config({name: plain(_text(path)) for name, path in _files(source.path / "params")})
@@ -54,24 +58,46 @@ def _metric(name: str, path: Path, sink: Sink) -> None:
         sink.damage(f"{name}: {problem.strerror}", f"the metric {name}")
         return
     sink.progress(len(data))
-    steps, values, times, records = [], [], [], []
+    if len(data) > SMALL and _read_fast(name, data, sink):
+        return
+    rows: list[tuple[int, float, int, int]] = []
     bad: list[int] = []
     for number, line in enumerate(data.split(b"\n"), start=1):
         parts = line.split()
         if not parts:
             continue
         try:
-            time, value, step = int(parts[0]), float(parts[1]), int(parts[2]) if len(parts) > 2 else len(steps)
+            rows.append((int(parts[0]), float(parts[1]), int(parts[2]) if len(parts) > 2 else len(rows), number))
         except (ValueError, IndexError):
             bad.append(number)
-            continue
-        steps.append(step)
-        values.append(value)
-        times.append(time / 1000)
-        records.append(number)
     if bad:
         sink.damage(f"metric {name}: {len(bad)} lines are not `timestamp value step` (first: line {bad[0]})", f"{len(bad)} points of {name}")
-    sink.points(name, steps, values, wall_times=times, records=records)
+    if rows:
+        times, values, steps, records = zip(*rows, strict=True)
+        try:
+            sink.points(name, steps, values, wall_times=np.array(times, dtype=np.float64) / 1000, records=records)
+        except OverflowError:
+            sink.damage(f"metric {name}: a step does not fit into 64 bits", f"the metric {name}")
+
+
+def _read_fast(name: str, data: bytes, sink: Sink) -> bool:
+    """Read three clean columns; False where a line is of any other shape."""
+    import polars as pl  # noqa: PLC0415 - costs 0.14 s of import, paid only by large files
+
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    if data.count(b" ") != 2 * lines:
+        return False
+    try:
+        frame = pl.read_csv(
+            data, separator=" ", has_header=False, quote_char=None, schema={"time": pl.Int64, "value": pl.Float64, "step": pl.Int64}
+        )
+    except pl.exceptions.PolarsError:
+        return False
+    if frame.height != lines or sum(frame.null_count().row(0)):
+        return False
+    time, value, step = (frame[column].to_numpy() for column in frame.columns)
+    sink.points(name, step, value, wall_times=time / 1000, records=np.arange(1, lines + 1))
+    return True
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from numpy.typing import ArrayLike
 
 from forensics.model import Damage, Run
-from forensics.parsers import builtin
+from forensics.parsers import builtin, hf_trainer
 from forensics.parsers.attempts import split
 from forensics.parsers.discovery import DiscoveredRun, FoundSource
 from forensics.parsers.interface import NotMine, Progress, Source
 from forensics.parsers.sink import Collector, Sink
 from forensics.vocabulary import assign_roles
+
+MAX_COPIES = 64
+"""Older copies of a log history that are compared with the newest one."""
+MAX_COPY_BYTES = 1 << 28
+"""Bytes of them in total: a comparison must not cost more than the reading."""
 
 
 def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapping[str, str] | None = None) -> Run:
@@ -24,8 +29,10 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
     collector = Collector(progress=progress)
     collector.damage.extend(found.damage)
     names = _Names()
-    for source in (*found.sources, *found.adjuncts):
+    for source in (*_whole_first(found), *found.adjuncts):
         _read_source(source, collector, names)
+    for key, value in _compare_older(found):
+        collector.notes.setdefault(key, value)
     for key, value in found.notes:
         collector.notes.setdefault(key, value)
     parted = split(assign_roles(collector.signals(), overrides), collector.sources)
@@ -33,6 +40,55 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
         collector.notes.setdefault(key, value)
     name = str(collector.notes.get("run_name") or found.name)
     return Run(str(found.path), name, tuple(collector.sources), parted.signals, parted.attempts, collector.config, collector.notes, tuple(collector.damage))
+
+
+def _whole_first(found: DiscoveredRun) -> tuple[FoundSource, ...]:
+    """The sources, where a damaged trainer_state gives way to an older copy that holds more entries."""
+    chosen: list[FoundSource] = []
+    for source in found.sources:
+        best = source
+        if source.parser == hf_trainer.NAME and found.older:
+            history = _history(source)
+            if history is not None and history.problem:
+                copies = [(c, h) for c in found.older[:MAX_COPIES] if (h := _history(c)) is not None]
+                best = max([(source, history), *copies], key=lambda row: len(row[1].entries))[0]
+        chosen.append(best)
+    return tuple(chosen)
+
+
+def _compare_older(found: DiscoveredRun) -> list[tuple[str, object]]:
+    """Facts about older copies of a log history: exact beginnings, or another story since some step."""
+    newest = next((s for s in found.sources if s.parser == hf_trainer.NAME), None)
+    if newest is None or not found.older:
+        return []
+    history = _history(newest)
+    prefixes: list[str] = []
+    rewritten: list[str] = []
+    budget = MAX_COPY_BYTES
+    for copy in found.older[:MAX_COPIES]:
+        budget -= copy.size
+        older = _history(copy) if budget >= 0 else None
+        if history is None or older is None or older.problem:
+            continue
+        step = hf_trainer.first_difference(history, older)
+        if step is None:
+            prefixes.append(str(copy.path))
+        else:
+            rewritten.append(f"{copy.path} differs from {newest.path} from step {step} on")
+    facts: list[tuple[str, object]] = [("older_copies", prefixes)] if prefixes else []
+    if rewritten:
+        facts.append(("rewritten_history", rewritten))
+    unread = len(found.older) - len(prefixes) - len(rewritten)
+    if unread:
+        facts.append(("copies_not_compared", unread))
+    return facts
+
+
+def _history(source: FoundSource) -> hf_trainer.History | None:
+    try:
+        return hf_trainer.load(Source.of(source.path))
+    except OSError:
+        return None
 
 
 @dataclass(slots=True)

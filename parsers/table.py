@@ -97,9 +97,8 @@ def join(parts: Sequence[tuple[int, int, Column]], total: int) -> Column:
     rows = None if full else np.concatenate([start + (np.arange(size, dtype=np.int64) if c.rows is None else c.rows) for start, size, c in parts])
     if all(c.values is not None for _, _, c in parts):
         arrays = [c.values for _, _, c in parts if c.values is not None]
-        if all(a.dtype == np.int64 for a in arrays):
-            return Column(rows, np.concatenate(arrays))
-        return Column(rows, np.concatenate([a.astype(np.float64) for a in arrays]))
+        joined: NumArray = np.concatenate(arrays)  # int64 only where all are
+        return Column(rows, joined)
     texts: list[str | None] = []
     for _, _, column in parts:
         texts.extend(map(repr, column.values.tolist()) if column.values is not None else column.texts or ())
