@@ -131,7 +131,7 @@ class _Scale:
         return out
 
     def ticks(self) -> tuple[Tick, ...]:
-        wanted = max(2, (self.height - TOP - BOTTOM) // 34)
+        wanted = max(2, (self.height - TOP - BOTTOM) // 28)
         places = _powers(self.low, self.high, wanted) if self.log else _nice(self.low, self.high, wanted)
         if not places:
             return ()
@@ -162,14 +162,16 @@ def _nice(low: float, high: float, wanted: int) -> list[float]:
 
 
 def _powers(low: float, high: float, wanted: int) -> list[float]:
-    """Values for a log axis between two exponents: powers of ten, with 2 and 5 between them on a short axis."""
-    wide = high - low > 2.2
-    every = max(1, math.ceil((high - low) / wanted)) if wide else 1
+    """Values for a log axis between two exponents: as many of 1, 2, 5 a decade as there is room for, or round values."""
+    every = max(1, math.ceil((high - low) / wanted))
     exponents = [p for p in range(math.floor(low), math.floor(high) + 1) if p % every == 0 and -300 < p < 300]
-    places = [m * 10.0**p for p in exponents for m in ((1,) if wide else (1, 2, 5)) if low <= p + math.log10(m) <= high]
-    if len(places) > 1 or high > 300 or low < -300:
-        return places
-    return [v for v in _nice(10.0**low, 10.0**high, wanted) if v > 0]
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        places = [m * 10.0**p for p in exponents for m in digits if low <= p + math.log10(m) <= high]
+        if len(places) < 2:
+            break
+        if len(places) <= wanted + 1:
+            return places
+    return [v for v in _nice(10.0**low, 10.0**high, wanted) if v > 0] if low > -300 and high < 300 else []
 
 
 def _nice_steps(first: int, last: int, width: int) -> list[float]:

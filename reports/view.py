@@ -19,6 +19,9 @@ SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 CHART_ROLES = ("loss", "lr", "grad_norm", "loss_scale", "val_loss", "bs")
 """Signals that are drawn whenever they were read, in this order: most incidents can be told from these."""
 
+POSITION_ROLES = frozenset(("step", "epoch", "batch_id", "samples", "tokens", "wall_time"))
+"""Counters that only rise: drawn where an event points at them, a straight line otherwise."""
+
 MOST_CHARTS = 16
 """More charts on one axis than this cannot be compared by eye; the rest stays in case.json."""
 
@@ -239,7 +242,7 @@ def _charts(case: Case) -> tuple[dict[str, ChartView], int]:
         wanted.append(event.signal)
         wanted += [r.signal for r in event.related]
         wanted += [e.signal for h in event.hypotheses for e in (*h.supporting, *h.against) if e.signal]
-    wanted += list(case.series)
+    wanted += [name for name in case.series if roles.get(name) not in POSITION_ROLES]
     drawable = [name for name in dict.fromkeys(wanted) if name in case.series and case.series[name].steps]
     return (
         {name: ChartView(i, _name(name), _name(roles.get(name, "")), case.series[name]) for i, name in enumerate(drawable[:MOST_CHARTS])},

@@ -41,7 +41,7 @@
     });
     pieces.push([start, steps.length]);
     const figure = document.getElementById("chart-" + index);
-    return { name: raw.name, steps, values, pieces, figure, svg: figure.querySelector("svg"), output: figure.querySelector("output"),
+    return { name: raw.name, steps, values, pieces, figure, svg: figure.querySelector("svg"), output: figure.querySelector(".value"),
       button: figure.querySelector("button.scale"), height: Number(figure.dataset.height), log: "log" in figure.dataset, width: 0, scale: null };
   });
   const events = data.events.map((event, index) => ({ ...event, index }));
@@ -60,14 +60,18 @@
     return out;
   };
 
-  // Ticks of a log axis between two exponents: powers of ten, with 2 and 5 between them, or round values in less than an octave or so.
+  // Ticks of a log axis between two exponents: as many of 1, 2, 5 a decade as there is room for, or round values on a short axis.
   const powers = (low, high, wanted) => {
-    const steps = high - low > 2.2 ? [1] : [1, 2, 5], every = high - low > 2.2 ? Math.max(1, Math.ceil((high - low) / wanted)) : 1;
-    const out = [];
-    for (let p = Math.floor(low); p <= high; p += 1) {
-      for (const m of steps) { const at = p + Math.log10(m); if (at >= low && at <= high && p % every === 0) out.push(m * 10 ** p); }
+    const every = Math.max(1, Math.ceil((high - low) / wanted));
+    for (const digits of [[1, 2, 5], [1, 3], [1]]) {
+      const out = [];
+      for (let p = Math.floor(low); p <= high; p++) {
+        if (p % every === 0) for (const m of digits) { const at = p + Math.log10(m); if (at >= low && at <= high) out.push(m * 10 ** p); }
+      }
+      if (out.length < 2) break;
+      if (out.length <= wanted + 1) return out;
     }
-    return out.length > 1 ? out : nice(10 ** low, 10 ** high, wanted).filter((v) => v > 0);
+    return nice(10 ** low, 10 ** high, wanted).filter((v) => v > 0);
   };
 
   const label = (value) => {
@@ -91,7 +95,7 @@
     low -= pad; high += pad;
     const room = chart.height - TOP - BOTTOM;
     const y = (value) => chart.height - BOTTOM - ((chart.log ? Math.log10(value) : value) / 2 - low / 2) / (high / 2 - low / 2) * room;
-    const wanted = Math.max(2, Math.floor(room / 34));
+    const wanted = Math.max(2, Math.floor(room / 28));
     chart.scale = { y, ticks: chart.log ? powers(low, high, wanted) : nice(low, high, wanted) };
   };
 
