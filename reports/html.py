@@ -23,8 +23,9 @@ from markupsafe import Markup
 from forensics.model import Case, Series, to_json
 from forensics.reports import picture, wording
 from forensics.reports.picture import Mark, Picture, Span
+from forensics.reports.shapes import CaseView, ChartView, EventView
 from forensics.reports.thinning import thin
-from forensics.reports.view import CaseView, ChartView, EventView, view
+from forensics.reports.view import view
 
 WIDTH, HEIGHT, TALL = 1100, 150, 230
 """Pixels of a chart drawn without scripts; the first chart is the tall one."""

@@ -11,7 +11,8 @@ from typing import TextIO
 
 from forensics.model import Case
 from forensics.reports import wording
-from forensics.reports.view import CaseView, EventView, EvidenceView, HypothesisView, view
+from forensics.reports.shapes import CaseView, EventView, EvidenceView, HypothesisView
+from forensics.reports.view import view
 
 MOST_EVIDENCE = 6
 """Facts per side of an explanation; a post-mortem is read by people who have case.json for the rest."""

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from forensics.model import Case
 from forensics.reports import wording
-from forensics.reports.view import CaseView, EventView, EvidenceView, HypothesisView, RelatedView, view
+from forensics.reports.shapes import CaseView, EventView, EvidenceView, HypothesisView, RelatedView
+from forensics.reports.view import view
 
 WIDEST = 110
 """Columns. Prose in longer lines is hard to follow, however wide the window is."""

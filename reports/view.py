@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from forensics.model import Case, Event, EventKind, Evidence, Hypothesis, Series, Severity, SignalInfo
+from forensics.model import Case, Event, EventKind, Evidence, Hypothesis, Severity, SignalInfo
 from forensics.reports import wording
-from forensics.reports.redaction import Setting, scrub, settings
+from forensics.reports.redaction import scrub, settings
+from forensics.reports.shapes import CaseView, ChartView, EventView, EvidenceView, HypothesisView, RelatedView, ReplayView, SignalView
 
 SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 
@@ -37,144 +37,6 @@ _NO_RECOVERY = frozenset(
 
 _MOMENTS = frozenset((EventKind.RESTART, EventKind.UNFINISHED, EventKind.BATCH_SIZE_CHANGE, EventKind.LOSS_SCALE_DROP))
 """Kinds that happen at a step: without an end they do not last to the end of the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceView:
-    """One fact: its sentence, where it can be looked up, and the chart and step that show it."""
-
-    text: str
-    place: str
-    signal: str = ""
-    step: int | None = None
-    value: str = ""
-    source: str = ""
-    chart: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HypothesisView:
-    """One explanation. ``score`` in 0..1."""
-
-    cause: str
-    title: str
-    score: float
-    role: str
-    supporting: tuple[EvidenceView, ...]
-    against: tuple[EvidenceView, ...]
-    missing: tuple[str, ...]
-    remedy: str
-    replay: str
-    manual: str
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedView:
-    """Another signal that moved, and when."""
-
-    signal: str
-    role: str
-    onset_step: int
-    lag: str
-    change: str
-    chart: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayView:
-    """What a replay of the event found. ``experiments`` rows: id, what, result, reading."""
-
-    verdict: str
-    reproduced: str
-    experiments: tuple[tuple[str, str, str, str], ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EventView:
-    """One incident. ``last_step`` is its end, or the end of the run where it lasts."""
-
-    id: str
-    kind: str
-    severity: str
-    confidence: float
-    signal: str
-    headline: str
-    text: str
-    when: str
-    onset_step: int
-    peak_step: int
-    end_step: int | None
-    last_step: int
-    outcome: str
-    change: str
-    numbers: tuple[tuple[str, str], ...]
-    batches: tuple[tuple[int, str], ...]
-    more_batches: int
-    related: tuple[RelatedView, ...]
-    hypotheses: tuple[HypothesisView, ...]
-    undetermined: bool
-    replay: ReplayView | None
-    chart: int | None
-
-    @property
-    def best(self) -> HypothesisView | None:
-        """The explanation to show first; none where nothing is likely enough to name."""
-        return None if self.undetermined or not self.hypotheses else self.hypotheses[0]
-
-
-@dataclass(frozen=True, slots=True)
-class ChartView:
-    """One drawn signal."""
-
-    index: int
-    signal: str
-    role: str
-    series: Series
-
-
-@dataclass(frozen=True, slots=True)
-class SignalView:
-    """How one logged name was read."""
-
-    name: str
-    role: str
-    points: int
-    steps: str
-    every: str
-    non_finite: int
-    primary: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CaseView:
-    """The whole case, ready to show. Pairs are (label, text)."""
-
-    verdict: str
-    name: str
-    path: str
-    tool_version: str
-    span: str
-    first_step: int
-    last_step: int
-    severity: str
-    events: tuple[EventView, ...]
-    charts: tuple[ChartView, ...]
-    undrawn: int
-    coverage: str
-    signals: tuple[SignalView, ...]
-    rejected: tuple[tuple[str, str, str], ...]
-    not_checked: tuple[tuple[str, str], ...]
-    damage: tuple[tuple[str, str, str], ...]
-    config: tuple[Setting, ...]
-    notes: tuple[Setting, ...]
-    stability: tuple[tuple[str, str], ...]
-    attempts: tuple[tuple[int, int, int | None], ...]
-    sources: tuple[tuple[str, str, int, str], ...]
-
-    def of(self, *severities: str) -> tuple[EventView, ...]:
-        """The events of the given severities, in order."""
-        return tuple(e for e in self.events if e.severity in severities)
 
 
 def view(case: Case) -> CaseView:
