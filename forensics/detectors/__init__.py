@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 from forensics.detectors import (
@@ -21,7 +22,7 @@ from forensics.detectors import (
     unfinished,
 )
 from forensics.detectors.incidents import Incident, group
-from forensics.model import Absent, Event, Run
+from forensics.model import Absent, EventKind, Run
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
 
@@ -45,24 +46,25 @@ __all__ = ["BUILTIN", "Incident", "find_incidents"]
 def find_incidents(run: Run) -> list[Incident]:
     """Incidents of a run in order of onset, those of attempts that were later replaced included."""
     count = max(1, len(run.attempts))
-    findings: list[Event] = []
-    every, length = 1.0, 1
-    for number in range(1, count + 1):
-        curves = Curves(run, None if number == count else number)
-        first = run.attempts[number - 1].first_step if run.attempts else None
-        for detector in BUILTIN:
-            for event in detector.detect(curves):
-                if number == 1 or first is None or event.onset_step >= first:
-                    findings.append(event)
-        loss = curves.get(Role.LOSS) or next(iter(curves.every(*[s.role for s in run.signals if s.role])), None)
-        if loss is not None and len(loss):
-            every, length = loss.every, int(loss.steps[-1] - loss.steps[0] + 1)
     primary = run.signal(Role.LOSS)
-    return group(_unique(findings), every, length, None if isinstance(primary, Absent) else primary.name)
+    loss = None if isinstance(primary, Absent) else primary.name
+    incidents: list[Incident] = []
+    for number in range(1, count + 1):
+        attempts = None if number == count else number
+        first = run.attempts[number - 1].first_step if number > 1 else None
+        curves = Curves(run, attempts)
+        findings = [e for detector in BUILTIN for e in detector.detect(curves) if first is None or e.onset_step >= first]
+        if attempts is not None:
+            findings = [e for e in findings if e.kind is not EventKind.UNFINISHED]
+        every, length = _extent(curves)
+        incidents += [replace(incident, attempts=attempts) for incident in group(findings, every, length, loss)]
+    return sorted(incidents, key=lambda i: i.event.onset_step)
 
 
-def _unique(findings: list[Event]) -> list[Event]:
-    seen: dict[tuple[str, str, int], Event] = {}
-    for event in findings:
-        seen.setdefault((event.kind, event.signal, event.onset_step), event)
-    return list(seen.values())
+def _extent(curves: Curves) -> tuple[float, int]:
+    """Logging interval and length in steps of the loss, or of the first signal that has a role."""
+    roles = [s.role for s in curves.run.signals if s.role is not None]
+    signal = curves.get(Role.LOSS) or next(iter(curves.every(*roles)), None)
+    if signal is None or len(signal) == 0:
+        return 1.0, 1
+    return signal.every, int(signal.steps[-1] - signal.steps[0] + 1)

@@ -46,10 +46,18 @@ _ALONE = frozenset({EventKind.UNFINISHED, EventKind.OVERFITTING, EventKind.THROU
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """``event`` stands for the whole; ``members`` are the findings it was made of, by onset."""
+    """``event`` stands for the whole; ``members`` are the findings it was made of, by onset.
+
+    ``attempts`` is the number of attempts the run had made when it happened, None for the run as it ended.
+    """
 
     event: Event
     members: tuple[Event, ...]
+    attempts: int | None = None
+
+    def member(self, *kinds: EventKind) -> Event | None:
+        """The first finding of one of these kinds."""
+        return next((m for m in self.members if m.kind in kinds), None)
 
 
 def group(findings: Sequence[Event], every: float, length: int, loss: str | None = None) -> list[Incident]:

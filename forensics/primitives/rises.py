@@ -223,11 +223,27 @@ def _onset(u: FloatArray, start: int, base: float, sd: float, width: int) -> int
     z = (u[low : start + 8] - base) / sd
     strong = np.flatnonzero(z >= 4)
     if len(strong) == 0:
-        return _locate(u, start, width) if 4 <= width <= SHARP else start
+        return _edge(u, low, start + width, base) if width <= SHARP else start
     first = low + int(strong[0])
     while first > 0 and u[first - 1] >= base + 2 * sd:
         first -= 1
     return first
+
+
+def _edge(u: FloatArray, low: int, high: int, base: float) -> int:
+    """The sharpest edge: points after it high, the first ones most, and points before it at the baseline."""
+    y = u[max(0, low - 4) : high + 8] - base
+    offset = max(0, low - 4)
+    after = 1.0 / (1.0 + np.arange(8) / 4.0)
+    before = np.array([1.0, 0.8, 0.6, 0.4])
+    best, top = low, -np.inf
+    for t in range(low, min(high, len(u))):
+        k = t - offset
+        ahead, behind = y[k : k + 8], y[max(0, k - 4) : k][::-1]
+        value = float(after[: len(ahead)] @ ahead) - float(before[: len(behind)] @ behind)
+        if value > top:
+            best, top = t, value
+    return best
 
 
 def _last_calm(u: FloatArray, peak: int, sd: float) -> int:

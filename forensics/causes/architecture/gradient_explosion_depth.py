@@ -1,0 +1,46 @@
+"""Gradients grow from step to step, or through the depth of the network."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="gradient_explosion_depth",
+    title="Gradients exploded",
+    family="architecture",
+    part=Part.TRIGGER,
+    needs=(Role.GRAD_NORM,),
+    replay="R7 with a clip, R14 by component",
+)
+
+GROWTH_STEPS = 3
+"""Successive steps of at least doubling that are an explosion rather than a surge (published case: five)."""
+
+
+def examine(view: View) -> Examination:
+    """Looks for geometric growth of the gradient norm up to the peak, or a gradient that leads the loss by steps."""
+    found = Examination(view)
+    grad = view.grad
+    if grad is None:
+        found.missing.append("the gradient norm before clipping")
+        return found
+    if grad.onset_step is None or grad.factor < signs.SURGE:
+        return found.exclude("the gradient norm did not surge")
+    if grad.grew >= GROWTH_STEPS:
+        found.supports(weights.STRONG, f"the gradient norm at least doubled at each of {grad.grew} successive logged steps", Role.GRAD_NORM, grad.peak_step, grad.peak)
+    elif view.event.kind in {EventKind.DIVERGENCE, EventKind.NON_FINITE} and view.rise is not None:
+        found.supports(weights.REQUIRED, f"the gradient norm grew with the loss to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step, grad.peak)
+    else:
+        found.supports(weights.SUPPORT, f"the gradient norm reached {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step, grad.peak)
+    if signs.precursor(view):
+        found.supports(weights.SUPPORT, f"it left its level {view.grad_lead} steps before the loss", Role.GRAD_NORM, grad.onset_step)
+    elif view.grad_lead == 0 and signs.brief(view):
+        found.contradicts(weights.AGAINST, "the surge was one step, together with the loss", Role.GRAD_NORM, grad.peak_step)
+    if view.jump is not None:
+        found.contradicts(weights.DOUBT, "the learning rate had just jumped", Role.LR, view.jump.step)
+    found.missing.append("gradient norms per layer: early layers grow most")
+    found.remedy = "Clip at 1.0; check initialisation, residual scaling and normalisation of the deepest blocks."
+    return found

@@ -1,0 +1,39 @@
+"""A harmless batch met a fragile state."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="batch_state_interaction",
+    title="An ordinary batch met a fragile state",
+    family="data",
+    part=Part.TRIGGER,
+    needs=(Role.LOSS,),
+    replay="R1 reproduces, R2 and R3 do not",
+)
+
+
+def examine(view: View) -> Examination:
+    """Looks for a spike with a precursor in the gradient."""
+    found = Examination(view)
+    if view.rise is None or view.event.kind in {EventKind.DRIFT, EventKind.OSCILLATION, EventKind.NON_FINITE}:
+        return found
+    if signs.precursor(view):
+        found.supports(weights.REQUIRED, f"the gradient norm left its level {view.grad_lead} steps before the loss", Role.GRAD_NORM)
+    if view.event.recovered and view.loss is not None and view.loss.half_life is not None and view.loss.half_life <= 50:
+        found.supports(weights.HINT, "the run recovered by itself", Role.LOSS)
+    if view.recurring is not None and view.recurring.p_value < 0.01:
+        found.contradicts(weights.AGAINST, "the same batch caused the event at other states too", Role.BATCH_ID)
+    if view.jump is not None:
+        found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
+    if signs.gradient_calm_while_loss_away(view):
+        found.contradicts(weights.DOUBT, "the gradient was calm while the loss was still up", Role.GRAD_NORM)
+    if signs.brief(view) and not signs.precursor(view):
+        found.contradicts(weights.DOUBT, "nothing in the log shows a fragile state before it", Role.GRAD_NORM)
+    found.missing.append("a replay of the batch on an earlier state (R2): only that tells a fragile state from a bad batch")
+    found.remedy = "Restart about 100 steps before the onset and skip 200 to 500 batches; the batches themselves need not be bad."
+    return found

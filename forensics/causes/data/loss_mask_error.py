@@ -1,0 +1,49 @@
+"""The mask of the loss changed or is wrong: few or no targets are counted."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="loss_mask_error",
+    title="The loss mask is wrong",
+    family="data",
+    part=Part.TRIGGER,
+    needs=(Role.LOSS,),
+    replay="R4: loss per token, decoded labels",
+)
+
+MORE_GRADIENT = 1.4
+"""Fewer counted tokens make the gradient noisier and larger: from this factor on it shows."""
+
+
+def examine(view: View) -> Examination:
+    """Looks for a loss that turned noisier at one step while its level and the batch size stayed, or a NaN from an empty mask."""
+    found = Examination(view)
+    noisier = view.incident.member(EventKind.NOISE_CHANGE) if view.event.kind is EventKind.NOISE_CHANGE else None
+    broken = view.incident.member(EventKind.NON_FINITE)
+    if noisier is None and broken is None:
+        return found
+    valid = view.curves.get(Role.TOK_VALID)
+    if valid is None:
+        found.missing.append("the number of counted target tokens of every step")
+    if noisier is not None:
+        _noise(found, view, noisier.text, noisier.onset_step)
+    elif broken is not None and view.rise is None and broken.recovered:
+        found.supports(weights.SUPPORT, f"{broken.text}: the mean over no token is NaN, and heals with the next batch", Role.LOSS, broken.onset_step)
+    found.remedy = "Count the unmasked targets of every batch; divide the summed loss by that count, and return 0 where it is 0."
+    return found
+
+
+def _noise(found: Examination, view: View, text: str, step: int) -> None:
+    change = view.incident.member(EventKind.BATCH_SIZE_CHANGE)
+    if change is not None:
+        found.contradicts(weights.AGAINST, f"the batch size changed: {change.text}", Role.BATCH_SIZE, change.onset_step)
+    found.supports(weights.SUPPORT, text, Role.LOSS, step)
+    if view.rise is None:
+        found.supports(weights.HINT, "the level of the loss stayed where it was", Role.LOSS, step)
+    grad = view.grad
+    if grad is not None and grad.settled >= MORE_GRADIENT:
+        found.supports(weights.REQUIRED, f"the gradient norm rose to x{grad.settled:.2f} and stayed: fewer targets are averaged", Role.GRAD_NORM, step)

@@ -1,0 +1,49 @@
+"""A silent error of the hardware: one computation, one stored number was wrong."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="sdc_transient",
+    title="Silent data corruption",
+    family="hardware",
+    part=Part.TRIGGER,
+    needs=(Role.GRAD_NORM,),
+    replay="R1 does not bring it back on the same GPU nor on another (R9)",
+)
+
+
+def examine(view: View) -> Examination:
+    """Looks for a surge of the gradient by a large factor in one step, without precursor and without another reason."""
+    found = Examination(view)
+    grad = view.grad
+    if grad is None:
+        found.missing.append("the gradient norm before clipping, best per rank")
+        return found
+    if grad.onset_step is None:
+        return found.exclude("the gradient norm did not move")
+    if view.event.kind in {EventKind.DRIFT, EventKind.OSCILLATION, EventKind.NOISE_CHANGE}:
+        return found.exclude("a slow change is no single error")
+    if view.jump is not None:
+        return found.exclude("the learning rate had just jumped")
+    sharp = grad.grew <= 1 or grad.first_factor >= 0.5 * grad.factor
+    if grad.factor >= signs.SURGE and sharp and not signs.precursor(view):
+        found.supports(weights.REQUIRED, f"the gradient norm went to {grad.factor:.3g} times its level in one step, without a precursor", Role.GRAD_NORM, grad.onset_step)
+    elif grad.factor >= signs.SURGE and view.rise is None:
+        found.supports(weights.SUPPORT, f"the gradient norm went to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.onset_step)
+    if signs.gradient_upset(view) and view.rise is not None and signs.sudden(view):
+        found.supports(weights.SUPPORT, "loss and gradient norm then decayed over tens of steps: a stored number was hit and is being relearned", Role.GRAD_NORM)
+    if grad.grew >= 3:
+        found.contradicts(weights.AGAINST, f"the gradient norm grew over {grad.grew} steps: errors of the hardware do not grow", Role.GRAD_NORM)
+    if signs.brief(view):
+        found.contradicts(weights.AGAINST, "a bad batch explains a rise that ends with its batch", Role.LOSS)
+    if view.recurring is not None and view.recurring.p_value < 0.01:
+        found.contradicts(weights.AGAINST, "the event follows a batch", Role.BATCH_ID)
+    if not view.run.all(Role.RANK_LOSS):
+        found.missing.append("loss and gradient norm per rank: one rank stands out when its device erred")
+    found.remedy = "Replay the step (R1): if it is calm, resume from the checkpoint before it and watch the node; look for Xid and ECC messages."
+    return found

@@ -1,0 +1,54 @@
+"""The run started at full learning rate, or nearly so."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="lr_warmup_missing",
+    title="No warmup, or one that is too short",
+    family="optimization",
+    part=Part.TRIGGER,
+    needs=(Role.LR,),
+    replay="R6: the same start with a linear warmup of 500 to 2000 steps",
+)
+
+SHORT_STEPS = 30
+"""A warmup below this is none: second moments need tens of steps to mean anything."""
+
+EARLY_STEPS = 200
+"""Events of a missing warmup come within the memory of the second moments, or within this many steps."""
+
+EARLY_SHARE = 0.15
+"""... and in the first part of the run."""
+
+
+def examine(view: View) -> Examination:
+    """Looks for an event in the first steps of a run that began at half its maximum learning rate or more."""
+    found = Examination(view)
+    schedule = view.schedule
+    age = view.anchor - view.first_step
+    memory = 2 / (1 - view.settings.beta2) if view.settings.beta2 is not None and view.settings.beta2 < 1 else EARLY_STEPS
+    horizon = max(min(memory, 2000.0), EARLY_STEPS)
+    if age > horizon or age > max(EARLY_SHARE * view.length, 60):
+        return found.exclude(f"the event came {age} steps after the start, long after any warmup")
+    if view.rise is None and view.event.kind not in {EventKind.NON_FINITE, EventKind.GRAD_NORM_SURGE, EventKind.OSCILLATION}:
+        return found
+    if schedule is None:
+        found.missing.append("the learning rate of every step")
+        return found
+    first = float(schedule.values[0])
+    if first < 0.5 * schedule.peak and schedule.warmup_steps >= SHORT_STEPS:
+        return found.exclude(f"the learning rate was warmed up over {schedule.warmup_steps} steps")
+    if first >= 0.5 * schedule.peak:
+        text = f"the first logged learning rate is already {first:.3g}, {first / schedule.peak:.0%} of the maximum"
+    else:
+        text = f"the learning rate reached its maximum of {schedule.peak:.3g} after {schedule.warmup_steps} steps"
+    found.supports(weights.STRONG, text, Role.LR, int(schedule.steps[0]), first)
+    found.supports(weights.SUPPORT, f"the event came {age} steps after the start", Role.LOSS, view.anchor)
+    if view.settings.adaptive is False:
+        found.contradicts(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect")
+    found.remedy = "Warm the learning rate up linearly over 500 to 2000 steps (at least 2/(1-beta2)), from the same initial weights."
+    return found

@@ -1,0 +1,37 @@
+"""The run was resumed without the optimizer's state."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
+from forensics.model import Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="resume_optimizer_lost",
+    title="The optimizer's state was lost at the resume",
+    family="resume",
+    part=Part.TRIGGER,
+    needs=(Role.LOSS,),
+    replay="R11 audits the state; with the state loaded there is no event",
+)
+
+
+def examine(view: View) -> Examination:
+    """Looks for a rise within 20 logged steps of a resume, with a first loss that was still right."""
+    found = Examination(view)
+    if view.resume is None:
+        return found.exclude("no resume within 20 logged steps before the onset")
+    if view.rise is None:
+        return found
+    step = view.resume if isinstance(view.resume, int) else view.resume.first_step
+    found.supports(weights.REQUIRED, f"the run was resumed at step {step}, {view.anchor - step} steps before the onset", Role.LOSS, step)
+    if view.anchor > step:
+        found.supports(weights.SUPPORT, "the loss was still normal at the first steps after the resume, then rose: the weights were right", Role.LOSS, step)
+    else:
+        found.contradicts(weights.AGAINST, "the loss was already off at the first step after the resume, before any update", Role.LOSS, step)
+    if signs.lr_steady(view):
+        found.supports(weights.HINT, "the learning rate is continuous across the resume", Role.LR, step)
+    found.missing.append("the optimizer's step count and second moments in the checkpoint")
+    found.remedy = "Load the optimizer's state; if it is lost, hold the learning rate at 0 for 5/(1-beta2) steps, or re-warm over 100 to 500."
+    return found

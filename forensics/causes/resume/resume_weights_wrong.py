@@ -1,0 +1,55 @@
+"""The weights after the resume are not those before it."""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="resume_weights_wrong",
+    title="The weights are not the ones that were saved",
+    family="resume",
+    part=Part.TRIGGER,
+    needs=(Role.LOSS,),
+    replay="R11: compare the checkpoint's tensors; load the one before",
+)
+
+SLOW_POINTS = 6
+"""Half-life in logged points from which damaged weights are likelier than one large step."""
+
+
+def examine(view: View) -> Examination:
+    """Looks for a loss that is off at once with an upset gradient, and relearns slowly."""
+    found = Examination(view)
+    loss, grad = view.loss, view.grad
+    if view.rise is None or loss is None or view.event.kind in {EventKind.DRIFT, EventKind.NON_FINITE}:
+        return found
+    if signs.brief(view):
+        return found.exclude("the loss was back at once: the weights are what they were")
+    if view.jump is not None:
+        return found.exclude("the learning rate had just jumped")
+    resumed = view.resume is not None
+    if resumed:
+        step = view.resume if isinstance(view.resume, int) else view.resume.first_step  # type: ignore[union-attr]
+        if view.anchor <= step + view.every:
+            found.supports(weights.STRONG, f"the first loss after the resume at step {step} is already off, before any update", Role.LOSS, step)
+        else:
+            found.contradicts(weights.AGAINST, f"the first losses after the resume at step {step} were still right", Role.LOSS, step)
+    else:
+        found.contradicts(-0.5, "no resume is visible in the log")
+        found.missing.append("marks of a resume: wall times, process starts, checkpoint loads")
+    if signs.gradient_upset(view):
+        found.supports(weights.SUPPORT, "loss and gradient norm left their level together and stayed up: the weights are not where they were", Role.GRAD_NORM)
+    elif signs.gradient_calm_while_loss_away(view):
+        found.contradicts(weights.AGAINST, "the gradient was soon calm while the loss was still up", Role.GRAD_NORM)
+    if loss.half_life is None or loss.half_life >= SLOW_POINTS:
+        slow = "never came back" if loss.half_life is None else f"took {loss.half_life} logged steps to lose half of its rise"
+        found.supports(weights.SUPPORT, f"the loss {slow}, as when weights must be learned again", Role.LOSS)
+    if signs.precursor(view):
+        found.contradicts(weights.AGAINST, "the gradient norm moved before the loss", Role.GRAD_NORM)
+    if grad is not None and grad.factor >= signs.SURGE and not resumed:
+        found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM)
+    found.remedy = f"Compare the checkpoint with the one before it, tensor by tensor, and resume from the last one before step {view.anchor}."
+    return found

@@ -1,0 +1,58 @@
+"""Which batches were trained on at an event, and whether the same ones come back at other events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import hypergeom
+
+from forensics.model import Absent, BatchRef, Event, Run
+from forensics.vocabulary import Role
+
+MAX_BATCHES = 12
+"""Batches listed for one event: the step before the onset, and the steps to the peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """A batch that stood at several events. ``p_value`` is the chance of that if events ignored the batch."""
+
+    batch_id: int | float
+    steps: tuple[int, ...]
+    p_value: float
+
+
+def batches_at(run: Run, first: int, last: int, attempts: int | None) -> tuple[BatchRef, ...]:
+    """Batches of the steps ``first`` to ``last``, and of the logged step before: the batch before is a suspect too."""
+    signal = run.signal(Role.BATCH_ID)
+    if isinstance(signal, Absent):
+        return ()
+    curve = signal.curve(attempts)
+    low = max(0, int(np.searchsorted(curve.steps, first)) - 1)
+    high = min(int(np.searchsorted(curve.steps, last, side="right")), low + MAX_BATCHES)
+    values = signal.values[curve.index]
+    return tuple(BatchRef(int(curve.steps[i]), _plain(values[i])) for i in range(low, high) if np.isfinite(curve.values[i]))
+
+
+def recurrence(run: Run, event: Event, others: tuple[Event, ...], attempts: int | None) -> Recurrence | None:
+    """A batch at this event's onset that also stood at the onset of other events (one-sided hypergeometric test)."""
+    signal = run.signal(Role.BATCH_ID)
+    if isinstance(signal, Absent) or not others:
+        return None
+    curve = signal.curve(attempts)
+    here = int(np.searchsorted(curve.steps, event.onset_step))
+    if here >= len(curve) or curve.steps[here] != event.onset_step:
+        return None
+    same = curve.steps[curve.values == curve.values[here]]
+    onsets = {event.onset_step, *(o.onset_step for o in others)}
+    hits = sorted(int(s) for s in same if int(s) in onsets)
+    if len(hits) < 2:
+        return None
+    p_value = float(hypergeom.sf(len(hits) - 1, len(curve), len(same), len(onsets)))
+    return Recurrence(_plain(signal.values[curve.index][here]), tuple(hits), p_value)
+
+
+def _plain(value: np.generic) -> int | float:
+    number = value.item()
+    return int(number) if float(number).is_integer() else float(number)

@@ -1,0 +1,152 @@
+"""How one signal behaved around a step: its level before, its own onset, its peak, how it came back, where it settled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import FloatArray
+from forensics.primitives.prepared import Prepared
+from forensics.primitives.robust import forward_median
+
+BEFORE_POINTS = 100
+"""Logged points that make the level before (the catalogue's window W)."""
+
+LEAD_POINTS = 12
+"""How far before the event an onset still counts as a lead of it."""
+
+AFTER_POINTS = 60
+"""How far after the event its peak is looked for."""
+
+ONSET_Z = 4.0
+"""A point this far above the level before is an onset; it is walked back while the points before are above 2."""
+
+GROWTH = 2.0
+"""Factor per logged point that counts as explosive growth (catalogue: growth(x, >=4, >=2))."""
+
+
+NEAR_POINTS = 5
+"""How far after the event the peak of a signal that moved together with it is looked for first."""
+
+ECHO = slice(4, 13)
+"""Points after the onset that tell an echo: has the signal calmed while another is still away?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Factors are peak over baseline and so on; durations are in logged points.
+
+    ``onset_step`` None: the signal did not leave its level around the event. ``first_factor`` of the first raised point.
+    ``points_up`` until it was back within 3 sds, None if never. ``half_life`` until half of the first height was gone, None if
+    never. ``echo`` the level 4 to 12 points after the onset; ``settled`` the level 30 to 130 points after it, and ``settled_z``
+    how sure that is. ``grew`` successive points with explosive growth before the peak. ``bad`` non-finite values around.
+    """
+
+    name: str
+    role: str | None
+    every: float
+    baseline: float
+    sd_u: float
+    onset_step: int | None
+    peak_step: int
+    peak: float
+    factor: float
+    z: float
+    first_factor: float
+    points_up: int | None
+    half_life: int | None
+    echo: float
+    settled: float
+    settled_z: float
+    grew: int
+    bad: int
+
+
+def measure(signal: Prepared, step: int, before: int | None = None, onset_step: int | None = None) -> Move | None:
+    """Measure a signal around ``step``.
+
+    ``before`` is the step up to which the level before is taken (``step`` by default); ``onset_step`` the signal's own onset
+    where a detector has placed it. None where fewer than four points lie before the event or none after it.
+    """
+    start = signal.at(step if before is None else min(before, step))
+    low = max(0, start - LEAD_POINTS)
+    history = signal.u[max(0, low - BEFORE_POINTS) : low]
+    if len(history) < 4:
+        history = signal.u[max(0, start - BEFORE_POINTS) : start]
+        low = start
+    at = max(signal.at(step), low)
+    ahead = signal.u[low : at + AFTER_POINTS]
+    if len(history) < 4 or len(ahead) == 0 or at >= len(signal):
+        return None
+    base = float(np.median(history[-BEFORE_POINTS:]))
+    sd = max(float(signal.noise[min(start, len(signal) - 1)]), float(np.median(np.abs(history - base))) * 1.4826, 1e-9)
+    z = (ahead - base) / sd
+    near = int(np.argmax(z[: at - low + NEAR_POINTS + 1]))
+    peak = near if z[near] >= ONSET_Z else int(np.argmax(z))
+    onset = signal.at(onset_step) - low if onset_step is not None else _onset(z, peak)
+    if onset is not None and onset_step is not None:
+        onset = max(0, onset)
+        peak = onset + int(np.argmax(z[onset:])) if onset < len(z) else peak
+    anchor = low + (onset if onset is not None else peak)
+    first = signal.u[anchor : anchor + 3]
+    window = (signal.bad >= step - LEAD_POINTS * signal.every) & (signal.bad <= step + LEAD_POINTS * signal.every)
+    settled = signal.u[anchor + 30 : anchor + 30 + BEFORE_POINTS]
+    settled_u = float(np.median(settled)) - base if len(settled) >= 10 else 0.0
+    return Move(
+        name=signal.name,
+        role=signal.role,
+        every=signal.every,
+        baseline=signal.original(base),
+        sd_u=sd,
+        onset_step=None if onset is None else int(signal.steps[low + onset]),
+        peak_step=int(signal.steps[low + peak]),
+        peak=signal.original(float(ahead[peak])),
+        factor=_factor(signal, float(ahead[peak]), base),
+        z=float(z[peak]),
+        first_factor=_factor(signal, float(first.max()), base),
+        points_up=_points_up(signal.u[anchor:], base, sd) if onset is not None else 0,
+        half_life=_half_life(signal.u[anchor:], base),
+        echo=_factor(signal, float(np.median(signal.u[anchor:][ECHO])) if len(signal) > anchor + ECHO.start else base, base),
+        settled=_factor(signal, base + settled_u, base),
+        settled_z=settled_u / (sd / math.sqrt(max(1.0, len(settled) / 2))) if len(settled) >= 10 else 0.0,
+        grew=_grew(signal.u, low + peak) if signal.log else 0,
+        bad=int(window.sum()),
+    )
+
+
+def _onset(z: FloatArray, peak: int) -> int | None:
+    """Walk back from the peak over raised points without a gap: a lead is only a lead if the signal stays up."""
+    if z[peak] < ONSET_Z:
+        return None
+    first = peak
+    while first > 0 and z[first - 1] >= 2:
+        first -= 1
+    return first
+
+
+def _factor(signal: Prepared, u: float, base: float) -> float:
+    if signal.log:
+        return float(np.exp(min(u - base, 700.0)))
+    return u / base if base > 0 else math.nan
+
+
+def _points_up(rest: FloatArray, base: float, sd: float) -> int | None:
+    back = rest <= base + 3 * sd
+    pairs = np.flatnonzero(back[:-1] & back[1:]) if len(back) > 1 else np.flatnonzero(back)
+    return int(pairs[0]) if len(pairs) else None
+
+
+def _half_life(rest: FloatArray, base: float) -> int | None:
+    """Points until half of the height of the first five is gone, on medians of five: noise must not end it early."""
+    smooth = forward_median(rest[:2000], 5)
+    below = np.flatnonzero(smooth < base + 0.5 * (smooth[0] - base))
+    return int(below[0]) if len(below) else None
+
+
+def _grew(u: FloatArray, peak: int) -> int:
+    count = 0
+    while peak - count > 0 and u[peak - count] - u[peak - count - 1] >= math.log(GROWTH):
+        count += 1
+    return count

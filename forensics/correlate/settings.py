@@ -1,0 +1,86 @@
+"""The training settings that causes ask for, under the names frameworks give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from forensics.vocabulary import normalise
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "beta2": ("beta2", "adam_beta2", "betas_1", "optimizer_beta2", "beta_2"),
+    "beta1": ("beta1", "adam_beta1", "betas_0", "beta_1"),
+    "eps": ("eps", "adam_epsilon", "adam_eps", "epsilon", "optimizer_eps"),
+    "clip": ("clip", "max_grad_norm", "clip_grad", "clip_grad_norm", "gradient_clip_val", "grad_clip", "gradient_clipping", "clip_norm", "max_norm"),
+    "weight_decay": ("wd", "weight_decay", "decay"),
+    "warmup": ("warmup", "warmup_steps", "warmup_iters", "num_warmup_steps", "lr_warmup_steps", "lr_warmup_iters"),
+    "momentum": ("momentum",),
+    "accumulation": ("accum", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum"),
+    "batch": ("batch", "batch_size", "train_batch_size", "per_device_train_batch_size", "global_batch_size", "bs", "micro_batch_size"),
+    "total_steps": ("steps", "max_steps", "total_steps", "train_iters", "max_iters", "num_training_steps"),
+}
+
+_OPTIMIZERS = ("opt", "optim", "optimizer", "optimizer_type", "optimizer_name", "optim_name", "optimizer_class", "optimizer_target")
+
+_ADAM_LIKE = ("adam", "lamb", "adafactor", "adagrad", "rmsprop", "novograd", "shampoo", "soap")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings as logged; None = not logged. ``adaptive`` says whether the optimizer keeps second moments."""
+
+    beta1: float | None = None
+    beta2: float | None = None
+    eps: float | None = None
+    clip: float | None = None
+    clip_logged: bool = False
+    weight_decay: float | None = None
+    warmup: float | None = None
+    momentum: float | None = None
+    accumulation: float | None = None
+    batch: float | None = None
+    total_steps: float | None = None
+    optimizer: str | None = None
+    adaptive: bool | None = None
+    half_precision: bool | None = None
+
+
+def read_settings(config: Mapping[str, object]) -> Settings:
+    """Pick the settings out of a flat configuration (keys as logged, ``a.b.c``)."""
+    plain: dict[str, object] = {}
+    for key, value in config.items():
+        name = normalise(str(key))
+        plain.setdefault(name, value)
+        plain.setdefault(normalise(str(key).rsplit(".", 1)[-1]), value)
+        if isinstance(value, (list, tuple)) and len(value) == 2 and name.endswith("betas"):
+            plain.setdefault("beta1", value[0])
+            plain.setdefault("beta2", value[1])
+    numbers = {name: _number(plain, aliases) for name, aliases in _NAMES.items()}
+    clip_logged = any(alias in plain for alias in _NAMES["clip"])
+    optimizer = next((str(plain[a]).lower() for a in _OPTIMIZERS if isinstance(plain.get(a), str)), None)
+    adaptive = None if optimizer is None else any(word in optimizer for word in _ADAM_LIKE)
+    if adaptive is None and numbers["beta2"] is not None:
+        adaptive = True
+    half = plain.get("fp16")
+    return Settings(
+        **numbers,
+        clip_logged=clip_logged,
+        optimizer=optimizer,
+        adaptive=adaptive,
+        half_precision=half if isinstance(half, bool) else str(plain.get("dtype", plain.get("precision", ""))).lower() in {"fp16", "float16", "16", "16-mixed"} or None,
+    )
+
+
+def _number(plain: Mapping[str, object], aliases: tuple[str, ...]) -> float | None:
+    for alias in aliases:
+        value = plain.get(alias)
+        if isinstance(value, bool):
+            continue
+        if isinstance(value, (int, float)):
+            return float(value)
+        if isinstance(value, str):
+            try:
+                return float(value)
+            except ValueError:
+                continue
+    return None

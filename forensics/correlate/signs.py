@@ -1,0 +1,94 @@
+"""Signs that several causes ask about, each decided once. True, False, or None where the log cannot say."""
+
+from __future__ import annotations
+
+from forensics.correlate.view import View
+from forensics.model import EventKind
+from forensics.vocabulary import Role
+
+BATCH_POINTS = 4
+"""Logged points an event of one or a few bad batches lasts: the batches themselves, and no more."""
+
+ECHO_LEFT = 0.25
+"""Share of the first height that may be left some points later for the event to have been over with its batches."""
+
+SURGE = 10.0
+"""Factor of the gradient norm that no healthy batch reaches (catalogue: sdc, clip: >= 10x)."""
+
+CALM = 1.4
+"""A gradient norm within this factor of its level is calm again."""
+
+AWAY = 0.4
+"""Share of its first height that the loss must still have for it to be away."""
+
+
+def brief(view: View) -> bool | None:
+    """The loss was back at its level as soon as the batches were over."""
+    loss = view.loss
+    if loss is None or view.rise is None:
+        return None
+    if loss.half_life is None or loss.half_life > BATCH_POINTS:
+        return False
+    return loss.echo - 1 <= ECHO_LEFT * abs(loss.first_factor - 1)
+
+
+def lingering(view: View) -> bool | None:
+    """The loss took many points to come back, or never did."""
+    loss = view.loss
+    if loss is None or view.rise is None:
+        return None
+    if view.event.kind in {EventKind.DRIFT, EventKind.DIVERGENCE}:
+        return True
+    return loss.half_life is None or loss.half_life > BATCH_POINTS
+
+
+def sudden(view: View) -> bool | None:
+    """The loss was at most of its height within three points of leaving its level."""
+    loss = view.loss
+    if loss is None or view.rise is None or loss.factor <= 1:
+        return None
+    return loss.first_factor - 1 >= 0.6 * (loss.factor - 1)
+
+
+def gradient_calm_while_loss_away(view: View) -> bool | None:
+    """Some points after the onset the gradient is normal although the loss is not: the model is well, the data are not."""
+    loss, grad = view.loss, view.grad
+    if loss is None or grad is None or view.rise is None or loss.first_factor <= 1:
+        return None
+    away = loss.echo - 1 >= AWAY * (loss.first_factor - 1)
+    return away and grad.echo <= CALM
+
+
+def gradient_upset(view: View) -> bool | None:
+    """The gradient left its level with the loss and stayed up for some points: the weights are not where they were."""
+    grad = view.grad
+    if grad is None:
+        return None
+    return grad.onset_step is not None and grad.factor >= 2 and grad.echo > CALM
+
+
+def precursor(view: View) -> bool | None:
+    """The gradient norm left its level before the loss; None where the cadence cannot tell."""
+    lead = view.grad_lead
+    return None if lead is None else lead >= 1
+
+
+def lr_steady(view: View) -> bool | None:
+    """The learning rate did nothing unusual around the onset; None where it is not logged."""
+    if view.schedule is None:
+        return None
+    zero = view.schedule.zero_from
+    near_zero = zero is not None and abs(int(view.schedule.steps[zero]) - view.onset) <= 30 * view.every
+    return view.jump is None and not near_zero
+
+
+def scale_burst(view: View) -> bool | None:
+    """The loss scale fell in a burst; None where no loss scale is logged."""
+    if view.curves.get(Role.LOSS_SCALE) is None:
+        return None
+    return view.incident.member(EventKind.LOSS_SCALE_DROP, EventKind.LOSS_SCALE_COLLAPSE) is not None
+
+
+def dense(view: View) -> bool:
+    """Every step is logged, so that durations of single steps can be told."""
+    return view.every <= 1.0

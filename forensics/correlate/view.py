@@ -1,0 +1,177 @@
+"""What a cause may look at: one incident with everything measured around it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from forensics.correlate.batches import Recurrence, recurrence
+from forensics.correlate.move import LEAD_POINTS, Move, measure
+from forensics.correlate.settings import Settings, read_settings
+from forensics.detectors.incidents import Incident
+from forensics.model import Absent, Attempt, Event, EventKind, Evidence, Run, Severity
+from forensics.primitives.curves import Curves
+from forensics.primitives.lr_schedule import LrJump, LrSchedule
+from forensics.primitives.prepared import Prepared
+from forensics.vocabulary import Role
+
+RESUME_POINTS = 20
+"""An event this many logged points after a restart is an event after a restart (catalogue: resume + 20)."""
+
+GAP_FACTOR = 20.0
+"""A pause this many usual steps long is a restart of the process (catalogue: wall-clock gap > 20 median step times)."""
+
+RISES = (EventKind.SPIKE, EventKind.SLOW_SPIKE, EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKind.DIVERGENCE)
+
+
+class View:
+    """One incident of a run. Everything is computed when first asked for."""
+
+    def __init__(self, run: Run, curves: Curves, incident: Incident, incidents: tuple[Incident, ...] = ()) -> None:
+        self.run = run
+        self.curves = curves
+        self.incident = incident
+        self.event: Event = incident.event
+        self.incidents = incidents
+
+    @property
+    def onset(self) -> int:
+        """First step of the incident."""
+        return self.event.onset_step
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Training settings as logged."""
+        return read_settings(self.run.config)
+
+    @cached_property
+    def rise(self) -> Event | None:
+        """The finding that the loss rose, if it did."""
+        return self.incident.member(*RISES)
+
+    @cached_property
+    def anchor(self) -> int:
+        """The step around which signals are measured: where the loss rose, else where the incident begins."""
+        return self.rise.onset_step if self.rise is not None else self.onset
+
+    @cached_property
+    def loss(self) -> Move | None:
+        """The loss around the event."""
+        signal = self.curves.get(Role.LOSS)
+        if signal is None or len(signal) == 0:
+            return None
+        return measure(signal, self.anchor, self.onset, self.rise.onset_step if self.rise is not None else None)
+
+    @cached_property
+    def grad(self) -> Move | None:
+        """The gradient norm around the event; None where it is not logged or constant (printed, not computed)."""
+        signal = self.curves.get(Role.GRAD_NORM)
+        if signal is None or len(signal) == 0 or signal.values.min() == signal.values.max():
+            return None
+        return self.move(Role.GRAD_NORM)
+
+    def move(self, role: str) -> Move | None:
+        """Any signal around the event."""
+        signal = self.curves.get(role)
+        return None if signal is None or len(signal) == 0 else self.move_of(signal)
+
+    def move_of(self, signal: Prepared) -> Move | None:
+        """A prepared signal around the event."""
+        return measure(signal, self.anchor, self.onset)
+
+    @cached_property
+    def grad_lead(self) -> int | None:
+        """Logged steps by which the gradient norm left its level before the loss; None where that cannot be known.
+
+        Cadence rule: a lead below the coarser logging interval is unknown.
+        """
+        if self.loss is None or self.grad is None or self.loss.onset_step is None or self.grad.onset_step is None:
+            return None
+        lead = self.loss.onset_step - self.grad.onset_step
+        coarsest = max(self.loss.every, self.grad.every)
+        return lead if coarsest <= 1 or abs(lead) > LEAD_POINTS else None
+
+    @property
+    def schedule(self) -> LrSchedule | None:
+        """The learning-rate schedule, if logged."""
+        return self.curves.schedule
+
+    @cached_property
+    def jump(self) -> LrJump | None:
+        """An upward change of the learning rate from shortly before the incident to its first steps."""
+        if self.schedule is None:
+            return None
+        every = self.every
+        reach = max(LEAD_POINTS * every, 0.04 * self.length)
+        for jump in self.schedule.ups:
+            end = int(self.schedule.steps[min(jump.index + jump.ramp - 1, len(self.schedule.steps) - 1)])
+            if jump.step - 3 * every <= self.anchor and self.onset <= end + reach:
+                return jump
+        return None
+
+    @cached_property
+    def every(self) -> float:
+        """Logging interval of the loss, or of the event's own signal."""
+        signal = self.curves.get(Role.LOSS) or next((p for p in self.curves.every(*(s.role for s in self.run.signals if s.role)) if p.name == self.event.signal), None)
+        return signal.every if signal is not None else 1.0
+
+    @cached_property
+    def length(self) -> int:
+        """Steps from the first to the last logged one."""
+        steps = [s.steps for s in self.run.signals if len(s)]
+        return int(max(s.max() for s in steps) - min(s.min() for s in steps) + 1) if steps else 1
+
+    @cached_property
+    def first_step(self) -> int:
+        """The first logged step of the loss, or of any signal."""
+        signal = self.curves.get(Role.LOSS)
+        if signal is not None and len(signal):
+            return int(signal.steps[0])
+        return min((int(s.steps.min()) for s in self.run.signals if len(s)), default=0)
+
+    @cached_property
+    def recurring(self) -> Recurrence | None:
+        """The batch of this event at other alarms of the run."""
+        others = tuple(i.event for i in self.incidents if i is not self.incident and i.event.severity is not Severity.INFO)
+        return recurrence(self.run, self.event, others, self.incident.attempts)
+
+    @cached_property
+    def resume(self) -> Attempt | int | None:
+        """A restart shortly before the event: the attempt that began there, or the step after a long pause."""
+        reach = RESUME_POINTS * self.every
+        for attempt in self.run.attempts[1:]:
+            if attempt.first_step <= self.anchor <= attempt.first_step + reach or attempt.first_step == self.onset:
+                return attempt
+        return self._pause(reach)
+
+    def _pause(self, reach: float) -> int | None:
+        signal = self.run.signal(Role.LOSS)
+        if isinstance(signal, Absent) or signal.wall_times is None or len(signal) < 20:
+            return None
+        gaps = np.diff(signal.wall_times)
+        usual = float(np.median(gaps))
+        if usual <= 0:
+            return None
+        long = np.flatnonzero(gaps > max(GAP_FACTOR * usual, 5.0)) + 1
+        steps = signal.steps[long]
+        near = steps[(steps <= self.anchor) & (steps >= self.anchor - reach)]
+        return int(near[-1]) if len(near) and len(long) <= 20 else None
+
+    def evidence(self, text: str, role: str | None = None, step: int | None = None, value: float | str | None = None, weight: float = 0.0) -> Evidence:
+        """A fact with its trace: the value of ``role`` at ``step`` unless another is given, and the record it came from."""
+        if role is None:
+            return Evidence(text, None, step, value, None, weight)
+        signal = self.run.signal(role)
+        if isinstance(signal, Absent):
+            return Evidence(text, None, step, value, None, weight)
+        at = self.anchor if step is None else step
+        curve = signal.curve(self.incident.attempts)
+        i = int(np.searchsorted(curve.steps, at, side="right")) - 1
+        if i < 0:
+            return Evidence(text, signal.name, at, value, None, weight)
+        point = int(curve.index[i])
+        number, record = signal.origin(point)
+        source = f"{self.run.sources[number].path}#{record}" if 0 <= number < len(self.run.sources) else None
+        shown = value if value is not None else float(curve.values[i])
+        return Evidence(text, signal.name, int(curve.steps[i]), shown, source, weight)
