@@ -12,12 +12,13 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from io import RawIOBase
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forensics.model import BoolArray, IntArray
+from forensics.parsers.wandb_crc import after_chunk, register_of
 
 ByteArray = NDArray[np.uint8]
 
@@ -30,8 +31,8 @@ GAP, FULL, FIRST, MIDDLE, LAST = range(5)
 BATCH = 1 << 25
 """Bytes read at a time, a whole number of blocks: enough to fill the vector operations, little enough to hold."""
 
-PAD = 64
-"""Bytes around a batch that may be looked at (never used) when a word is read at its border."""
+PAD = 1 << 10
+"""Bytes around a batch that may be looked at (never used) when words are read at its border."""
 
 MAX_RECORD = 1 << 27
 """A longer record is an attack or a framing error: no metric row comes near it."""
@@ -103,7 +104,7 @@ class _State:
         self.pieces, self.size, self.open = [], 0, False
 
 
-def read_batches(file: BinaryIO) -> Iterator[Batch]:
+def read_batches(file: RawIOBase) -> Iterator[Batch]:
     """All records of an open file, batch by batch. What the 7-byte file header says is not checked here."""
     state = _State()
     buffer = np.zeros(PAD + BATCH + (BATCH >> 4) + PAD, np.uint8)
@@ -133,13 +134,11 @@ def words(data: ByteArray, size: int) -> NDArray[np.void]:
     return np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
 
 
-def _fill(file: BinaryIO, buffer: ByteArray) -> int:
+def _fill(file: RawIOBase, buffer: ByteArray) -> int:
     """Read BATCH bytes to where a batch begins, fewer only at the end of the file."""
-    view = buffer.data[PAD : PAD + BATCH]
     size = 0
-    while size < BATCH and (chunk := file.read(min(BATCH - size, 1 << 20))):
-        view[size : size + len(chunk)] = chunk
-        size += len(chunk)
+    while size < BATCH and (got := file.readinto(buffer.data[PAD + size : PAD + BATCH])):
+        size += got
     return size
 
 
@@ -158,6 +157,7 @@ def _walk_clean(buffer: ByteArray, begins: IntArray, ends: IntArray) -> tuple[_C
     eight = words(buffer, 8)
     at = begins.copy()
     clean = np.ones(len(begins), np.bool_)
+    register = np.zeros(len(begins), np.uint32)
     live = np.arange(len(begins))
     turns: list[tuple[IntArray, IntArray, NDArray[np.uint64]]] = []
     while len(live := live[ends[live] - at[live] >= CHUNK_HEADER]):
@@ -165,10 +165,12 @@ def _walk_clean(buffer: ByteArray, begins: IntArray, ends: IntArray) -> tuple[_C
         after = at[live] + CHUNK_HEADER + _length(header)
         kind = _kind(header)
         fits = (after <= ends[live]) & (kind >= FULL) & (kind <= LAST)
-        clean[live[~fits]] = False
-        live = live[fits]
-        turns.append((live, at[live], header[fits]))
-        at[live] = after[fits]
+        if not fits.all():
+            clean[live[~fits]] = False
+            live, header, after = live[fits], header[fits], after[fits]
+        turns.append((live, at[live], header))
+        register[live] = after_chunk(register[live], header, after - at[live] - 6)
+        at[live] = after
     if len(ends) and at[-1] < ends[-1] and (ends[-1] - PAD) % BLOCK:
         clean[-1] = False  # the file ends inside a chunk header
     if not turns:
@@ -176,10 +178,11 @@ def _walk_clean(buffer: ByteArray, begins: IntArray, ends: IntArray) -> tuple[_C
     block, start, header = (np.concatenate(column) for column in zip(*turns, strict=True))
     order = np.argsort(start, kind="stable")
     block, start, header = block[order], start[order], header[order]
-    length = _length(header)
-    clean[block[_checksums(buffer, start + 6, length + 1) != (header & np.uint64(0xFFFFFFFF))]] = False
-    kept = clean[block]
-    return _Chunks(start[kept] + CHUNK_HEADER, length[kept], _kind(header)[kept], {}), clean
+    clean &= register == [register_of(buffer.data[a:b]) for a, b in zip(begins.tolist(), at.tolist(), strict=True)]
+    if not clean.all():
+        kept = clean[block]
+        start, header = start[kept], header[kept]
+    return _Chunks(start + CHUNK_HEADER, _length(header), _kind(header), {}), clean
 
 
 def _length(header: NDArray[np.uint64]) -> IntArray:
@@ -188,12 +191,6 @@ def _length(header: NDArray[np.uint64]) -> IntArray:
 
 def _kind(header: NDArray[np.uint64]) -> IntArray:
     return ((header >> np.uint64(48)) & np.uint64(0xFF)).astype(np.int64)
-
-
-def _checksums(buffer: ByteArray, starts: IntArray, lengths: IntArray) -> NDArray[np.uint64]:
-    view = buffer.data
-    crc = zlib.crc32
-    return np.array([crc(view[a:b]) for a, b in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)], np.uint64)
 
 
 def _add_damaged(chunks: _Chunks, buffer: ByteArray, begins: IntArray, ends: IntArray, state: _State) -> _Chunks:

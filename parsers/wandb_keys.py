@@ -21,7 +21,9 @@ MAX_KEY_WORDS = 64
 MAX_KEYS = (1 << 16) - 1
 """More keys than this are left to the slow path: key numbers fit 16 bits, so that they can be sorted in linear time."""
 
-_KEEP = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.uint64)
+_KEEP = np.array([(1 << 8 * min(max(n - 8 * MAX_KEY_WORDS, 0), 8)) - 1 for n in range(16 * MAX_KEY_WORDS + 1)], np.uint64)
+"""Which bytes of a word belong to a key, by how much of the key is left, shifted so that it is never negative."""
+
 _FACTORS = np.random.default_rng(0x57414E44).integers(0, 1 << 63, MAX_KEY_WORDS + 1, np.uint64) * np.uint64(2) + np.uint64(1)
 Word = NDArray[np.uint64]
 
@@ -58,12 +60,8 @@ class KeyTable:
     def _read(self, data: ByteArray, at: IntArray, length: IntArray) -> list[Word]:
         """The keys as words, zero past their end: a list over the word, arrays over the keys."""
         eight = words(data, 8)
-        texts = []
-        for i in range((int(length.max(initial=0)) + 7) // 8):
-            left = length - 8 * i
-            here = np.where(left > 0, at + 8 * i, at)
-            texts.append(eight[here].view("<u8") & _KEEP[np.clip(left, 0, 8)])
-        return texts
+        longest = int(length.max(initial=0))
+        return [eight[at + i].view("<u8") & _KEEP[length + (8 * MAX_KEY_WORDS - i)] for i in range(0, longest, 8)]
 
     def _lookup(self, total: Word) -> IntArray:
         size = len(self._slots)

@@ -14,8 +14,9 @@ from forensics.model import BoolArray, FloatArray, IntArray, NumArray
 from forensics.parsers.wandb_framing import ByteArray, words
 from forensics.parsers.wandb_wire import number
 
-WIDTH = 24
-"""Bytes of a line: the longest shortest-form double is ``-2.2250738585072014e-308``."""
+WIDTH = 23
+"""Bytes of a text that fits a line: all but some of the tiniest negative doubles do. With its line break a line is three
+words long, so that it is copied and padded by words."""
 
 FEW = 2_000
 """Up to this many texts ``float()`` is quicker than loading polars."""
@@ -24,9 +25,11 @@ _STARTS = np.zeros(256, np.bool_)
 _STARTS[list(b"-0123456789NI")] = True
 _MAYBE = _STARTS.copy()
 _MAYBE[list(b"tf")] = True
-_KEEP = np.array([[0xFF if i >= WIDTH - n else 0 for i in range(WIDTH)] for n in range(WIDTH + 1)], np.uint8)
-_SPACES = np.array([[0 if i >= WIDTH - n else 0x20 for i in range(WIDTH)] for n in range(WIDTH + 1)], np.uint8)
-_KEEP_WORDS, _SPACE_WORDS = _KEEP.view("<u8"), _SPACES.view("<u8")
+_LINE = WIDTH + 1
+_KEEP = np.array([[0xFF if WIDTH - n <= i < WIDTH else 0 for i in range(_LINE)] for n in range(_LINE)], np.uint8)
+_FILL = np.array([[0x20 if i < WIDTH - n else 0x0A if i == WIDTH else 0 for i in range(_LINE)] for n in range(_LINE)], np.uint8)
+_KEEP_LINES, _FILL_LINES = words(_KEEP.ravel(), _LINE)[::_LINE], words(_FILL.ravel(), _LINE)[::_LINE]
+"""What is kept of a window that ends a text, and what is put around it, by the length of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,9 @@ def _lines(data: ByteArray, at: IntArray, length: IntArray, *, integer: bool) ->
 
     if not len(at):
         return Numbers(np.empty(0), np.empty(0, np.bool_))
-    lines = np.empty((len(at), WIDTH + 1), np.uint8)
-    text = words(data, WIDTH)[at + length - WIDTH].view("<u8").reshape(-1, WIDTH // 8)
-    text &= _KEEP_WORDS[length]
-    text |= _SPACE_WORDS[length]
-    lines[:, :WIDTH] = text.view(np.uint8)
-    lines[:, WIDTH] = 0x0A
+    lines = words(data, _LINE)[at + length - WIDTH].view("<u8")
+    lines &= _KEEP_LINES[length].view("<u8")
+    lines |= _FILL_LINES[length].view("<u8")
     kind = pl.Int64 if integer else pl.Float64
     frame = pl.read_csv(
         lines.tobytes(), has_header=False, schema={"value": kind}, separator="\x1f", quote_char=None, ignore_errors=True
