@@ -91,7 +91,7 @@ def _header(source: Source) -> _Header | None:
     for number, line in enumerate(lines[:50], start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        separator = max(",\t;", key=line.count)
+        separator = max(",\t;", key=re.sub(r'"[^"]*"', "", line).count)
         names = tuple(_unquote(cell) for cell in _split(line, separator))
         data = next((x for x in lines[number : number + 20] if x.strip()), "")
         if len(names) > MAX_COLUMNS or any(_NUMBER.fullmatch(n) for n in names) or not any(names):
@@ -108,7 +108,7 @@ def _decode(head: bytes) -> str | None:
     for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig")):
         if head.startswith(mark):
             return head.decode(encoding, errors="replace")
-    if b"\x00" in head[:1024] or head[:1] in (b"{", b"[", b"<"):
+    if b"\x00" in re.split(rb"[\r\n]", head, maxsplit=1)[0] or head[:1] in (b"{", b"[", b"<"):
         return None
     return head.decode("utf-8", errors="replace")
 
@@ -154,7 +154,12 @@ def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) ->
             continue
         if frame.height != rows or frame.width != len(header.names):
             return False
-        emit({name: _column(frame[:, i]) for i, name in enumerate(header.names)}, np.arange(2, rows + 2, dtype=np.int64), sink)
+        lines = np.arange(2, rows + 2, dtype=np.int64)
+        again = frame[:, 0] == header.names[0] if frame.dtypes[0] == pl.String else pl.Series([False])
+        if again.any():
+            sink.note("header_repeated", int(again.sum()))
+            frame, lines = frame.filter(~again), lines[~again.to_numpy()]
+        emit({name: _column(frame[:, i]) for i, name in enumerate(header.names)}, lines, sink)
         return True
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from numpy.typing import ArrayLike
 
@@ -29,7 +29,8 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
     collector = Collector(progress=progress)
     collector.damage.extend(found.damage)
     names = _Names()
-    for source in (*_whole_first(found), *found.adjuncts):
+    found = _with_whole_copy(found, collector)
+    for source in (*found.sources, *found.adjuncts):
         _read_source(source, collector, names)
     for key, value in _compare_older(found):
         collector.notes.setdefault(key, value)
@@ -42,18 +43,23 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
     return Run(str(found.path), name, tuple(collector.sources), parted.signals, parted.attempts, collector.config, collector.notes, tuple(collector.damage))
 
 
-def _whole_first(found: DiscoveredRun) -> tuple[FoundSource, ...]:
-    """The sources, where a damaged trainer_state gives way to an older copy that holds more entries."""
-    chosen: list[FoundSource] = []
-    for source in found.sources:
-        best = source
-        if source.parser == hf_trainer.NAME and found.older:
-            history = _history(source)
-            if history is not None and history.problem:
-                copies = [(c, h) for c in found.older[:MAX_COPIES] if (h := _history(c)) is not None]
-                best = max([(source, history), *copies], key=lambda row: len(row[1].entries))[0]
-        chosen.append(best)
-    return tuple(chosen)
+def _with_whole_copy(found: DiscoveredRun, collector: Collector) -> DiscoveredRun:
+    """The run, where a damaged trainer_state gives way to an older copy that holds more entries."""
+    for place, source in enumerate(found.sources):
+        if source.parser != hf_trainer.NAME or not found.older:
+            continue
+        history = _history(source)
+        if history is None or not history.problem:
+            continue
+        copies = [(copy, h) for copy in found.older[:MAX_COPIES] if (h := _history(copy)) is not None]
+        best, most = max(copies, key=lambda row: len(row[1].entries), default=(source, history))
+        if len(most.entries) <= len(history.entries):
+            continue
+        lost = f"the entries after the {len(most.entries)} of the older copy {best.path}, which was read instead"
+        collector.damage.append(Damage(str(source.path), history.problem, lost))
+        older = tuple(copy for copy in found.older if copy is not best)
+        return replace(found, sources=(*found.sources[:place], best, *found.sources[place + 1 :]), older=older)
+    return found
 
 
 def _compare_older(found: DiscoveredRun) -> list[tuple[str, object]]:

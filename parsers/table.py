@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Column:
     texts: Cells | None = None
 
     def __len__(self) -> int:
-        return len(self.values) if self.values is not None else len(self.texts or ())
+        return len(self.values) if self.values is not None else 0 if self.texts is None else len(self.texts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,11 +98,10 @@ def join(parts: Sequence[tuple[int, int, Column]], total: int) -> Column:
     rows = None if full else np.concatenate([start + (np.arange(size, dtype=np.int64) if c.rows is None else c.rows) for start, size, c in parts])
     if all(c.values is not None for _, _, c in parts):
         arrays = [c.values for _, _, c in parts if c.values is not None]
-        joined: NumArray = np.concatenate(arrays)  # int64 only where all are
-        return Column(rows, joined)
+        return Column(rows, cast("NumArray", np.concatenate(arrays)))  # int64 only where all blocks are
     texts: list[str | None] = []
     for _, _, column in parts:
-        texts.extend(map(repr, column.values.tolist()) if column.values is not None else column.texts or ())
+        texts.extend(map(repr, column.values.tolist()) if column.values is not None else [] if column.texts is None else column.texts)
     return Column(rows, None, texts)
 
 
@@ -189,7 +189,7 @@ def _wall_times(numeric: Mapping[str, Column], texts: Mapping[str, Column], tota
     for name, column in (*numeric.items(), *texts.items()):
         if classify(name)[0] is not Role.WALL_TIME and normalise(name) not in {"created_at", "logged_at", "ts"}:
             continue
-        seconds = _absolute(column.values) if column.values is not None else _iso(column.texts or ())
+        seconds = _absolute(column.values) if column.values is not None else None if column.texts is None else _iso(column.texts)
         if seconds is None:
             continue
         if column.rows is None:
