@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import struct
 import zlib
@@ -32,7 +31,11 @@ LISTED = 8
 MARKS = 1000
 """Restart marks kept of one file; a writer leaves one per restart."""
 
+READ_PACKED = 1 << 20
+"""Packed bytes read at once."""
+
 _GZIP = b"\x1f\x8b"
+_GZIP_BITS = 31  # window bits of a stream with a gzip header
 _LFS = b"version https://git-lfs.github.com/spec/"
 _EVENT_STARTS = frozenset(b"\x09\x10\x1a\x22\x2a\x32\x3a\x42\x4a\x52")
 """First bytes of an Event: the keys of its ten fields. Other TFRecord files begin with other messages."""
@@ -76,37 +79,57 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - an
 class _Reader:
     """Bounded reading of a plain or gzipped file. A read error ends the stream and is said."""
 
-    file: IO[bytes] | gzip.GzipFile
-    raw: IO[bytes]
+    file: IO[bytes]
     sink: Sink
-    limit: int | None
-    unpacked: int = 0
+    gunzip: _Gunzip | None
+    size: int = 0
     told: int = 0
 
     def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, b"" at the end."""
         try:
-            data = self.file.read(size)
+            data = self.file.read(size) if self.gunzip is None else self.gunzip.read(size)
         except (OSError, EOFError, zlib.error) as error:
-            self.sink.damage(f"reading stopped after {self.unpacked:,} bytes: {_short(error)}", "everything after that")
+            self.sink.damage(f"reading stopped after {self.size:,} bytes: {_short(error)}", "everything after that")
             return b""
-        self.unpacked += len(data)
-        if self.limit is not None and self.unpacked > self.limit:
-            self.sink.damage(f"the file unpacks to more than {self.limit:,} bytes", "everything after that; unpack it to read it whole")
+        self.size += len(data)
+        if self.gunzip is not None and self.size > MAX_UNPACKED:
+            self.sink.damage(f"the file unpacks to more than {MAX_UNPACKED:,} bytes", "everything after that; unpack it to read it whole")
             return b""
-        position = self.raw.tell()
+        position = self.file.tell()
         self.sink.progress(position - self.told)
         self.told = position
         return data
 
 
+@dataclass(slots=True)
+class _Gunzip:
+    """Unpacks piece by piece, so that a cut or damaged stream gives everything before the damage."""
+
+    file: IO[bytes]
+    pending: bytes = b""
+    member: zlib._Decompress = field(default_factory=lambda: zlib.decompressobj(_GZIP_BITS))
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` unpacked bytes, b"" at the end. Raises EOFError where the stream is cut, zlib.error where damaged."""
+        while True:
+            self.pending = self.pending or self.file.read(READ_PACKED)
+            if self.member.eof and self.pending.startswith(_GZIP):
+                self.member = zlib.decompressobj(_GZIP_BITS)
+            elif self.member.eof:
+                return b""
+            data = self.member.decompress(self.pending, size)
+            if not self.pending and not data:
+                raise EOFError("the gzip stream is cut")
+            self.pending = self.member.unused_data if self.member.eof else self.member.unconsumed_tail
+            if data:
+                return data
+
+
 @contextmanager
 def _open(source: Source, sink: Sink) -> Iterator[_Reader]:
-    with source.path.open("rb") as raw:
-        if source.head.startswith(_GZIP):
-            with gzip.GzipFile(fileobj=raw) as file:
-                yield _Reader(file, raw, sink, MAX_UNPACKED)
-        else:
-            yield _Reader(raw, raw, sink, None)
+    with source.path.open("rb") as file:
+        yield _Reader(file, sink, _Gunzip(file) if source.head.startswith(_GZIP) else None)
 
 
 @dataclass(slots=True)
@@ -182,7 +205,7 @@ class _Report:
 
     def _special_values(self, payload: bytes, event: EventMap) -> None:
         for other in event.others:
-            if other.kind is not Kind.TENSOR:
+            if other.kind not in (Kind.TENSOR, Kind.EMPTY):  # hyperparameters are metadata without a value
                 continue
             tag = payload[other.tag_start : other.tag_stop]
             name, content = plugin(payload, other)
@@ -197,7 +220,8 @@ class _Report:
             if found:
                 self.sink.config(found)
                 continue
-            self.skipped[name[:TEXT_LIMIT] or Kind.TENSOR.value] += 1
+            if other.kind is Kind.TENSOR:
+                self.skipped[name[:TEXT_LIMIT] or Kind.TENSOR.value] += 1
 
     def _tell_damage(self) -> None:
         damage = self.sink.damage
@@ -254,7 +278,7 @@ def _unpacked_head(head: bytes) -> bytes:
     if not head.startswith(_GZIP):
         return head
     try:
-        return zlib.decompressobj(31).decompress(head, 1 << 16)
+        return zlib.decompressobj(_GZIP_BITS).decompress(head, 1 << 16)
     except zlib.error:
         return b""
 

@@ -17,7 +17,7 @@ import numpy as np
 from forensics.model import FloatArray, IntArray
 from forensics.parsers.tensorboard_groups import MIN_GROUP, Group, Rows
 from forensics.parsers.tensorboard_tags import OVERFLOW, Tags, column
-from forensics.parsers.tensorboard_wire import EventMap, Form, Kind, MalformedError, number, signed, varint, walk_event
+from forensics.parsers.tensorboard_wire import MEDIA, EventMap, Form, Kind, MalformedError, number, signed, varint, walk_event
 from forensics.parsers.tfrecord import Batch
 
 MAX_SHAPES = 24
@@ -178,7 +178,7 @@ class Points:
             if not event.plain:
                 self.special(record, step, payload, event)
             for other in event.others:
-                self.skipped[other.kind] += other.kind is not Kind.TENSOR
+                self.skipped[other.kind] += other.kind in MEDIA
         for place, points in enumerate(rows):
             records, tags, steps, bits_of = (np.array([p[k] for p in points], np.int64) for k in range(4))
             walls = np.array([p[4] for p in points], np.float64)

@@ -54,6 +54,10 @@ class Kind(StrEnum):
     EMPTY = "empty"
 
 
+MEDIA = (Kind.HISTOGRAM, Kind.IMAGE, Kind.AUDIO)
+"""Kinds whose content says nothing about scalars; the others need a look at their metadata."""
+
+
 class Field(NamedTuple):
     """One field of a message: its key (number * 8 + wire type) and the bytes ``start:stop`` of its content."""
 
@@ -102,7 +106,7 @@ class EventMap:
         """Nothing but scalars, and values whose content does not matter."""
         if self.file_version is not None or self.session_log is not None or self.source is not None:
             return False
-        return all(other.kind in (Kind.HISTOGRAM, Kind.IMAGE, Kind.AUDIO) for other in self.others)
+        return all(other.kind in MEDIA for other in self.others)
 
 
 def fields(data: bytes, start: int, stop: int) -> Iterator[Field]:
