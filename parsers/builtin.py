@@ -48,9 +48,6 @@ def parsers() -> Parsers:
     for name in MODULES:
         try:
             loaded.append(cast("Parser", import_module(f"forensics.parsers.{name}")))
-        except ModuleNotFoundError as problem:
-            if problem.name != f"forensics.parsers.{name}":
-                failed.append(f"parser {name} could not be loaded ({problem})")
         except Exception as problem:  # noqa: BLE001 - one broken parser must not take the others with it
             failed.append(f"parser {name} could not be loaded ({type(problem).__name__}: {problem})")
     for entry in entry_points(group=GROUP):
