@@ -2,23 +2,147 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
 
 from forensics.causes.catalogue import RULES
 from forensics.causes.interface import Examination
 from forensics.correlate.batches import batches_at
+from forensics.correlate.coverage import not_checked
 from forensics.correlate.ranking import Examined, Ranking, rank
 from forensics.correlate.related import related
+from forensics.correlate.stability import stability
+from forensics.correlate.verdict import verdict
 from forensics.correlate.view import View
 from forensics.detectors import Incident, find_incidents
-from forensics.model import Event, NotChecked, Rejected, Run, Severity
+from forensics.errors import InputError, SeveralRuns
+from forensics.model import Case, Event, NotChecked, Rejected, Run, RunInfo, Series, Severity, Signal, SignalInfo, SourceInfo
+from forensics.parsers.discovery import DiscoveredRun, discover
+from forensics.parsers.interface import Progress
+from forensics.parsers.reading import read
 from forensics.primitives.curves import Curves
+from forensics.reports.thinning import thin
+from forensics.version import __version__
+from forensics.vocabulary import Role
+
+DRAWN = 60
+"""Signals whose curves go into the case: primaries of every role first, then those named in events."""
+
+AROUND_POINTS = 400
+"""Logged points on either side of an event that stay whole."""
+
+
+def find_run(path: Path, choose: str | None = None) -> DiscoveredRun:
+    """The one run under a path. ``choose`` is a part of a run's path or name where there are several.
+
+    Raises InputError where there is nothing to read and SeveralRuns where the path holds more than one.
+    """
+    if not path.exists():
+        raise InputError(f"{path} does not exist", "check the path; give a run directory, a log file, or a folder that holds one")
+    found = discover(path)
+    runs = found.runs
+    if choose is not None:
+        exact = [r for r in runs if choose in {r.name, str(r.path), r.path.name}]
+        runs = tuple(exact or [r for r in runs if choose in r.name or choose in str(r.path)])
+        if not runs:
+            raise InputError(f"no run under {path} matches {choose!r}", "the runs found are: " + ", ".join(r.name for r in found.runs[:20]))
+    if not runs:
+        damaged = "; ".join(f"{d.path}: {d.what}" for d in found.damage[:5])
+        looked = f"{found.unclaimed} file{'s' if found.unclaimed != 1 else ''} looked at, none is a log that is read here" if found.unclaimed else "there are no files in it"
+        raise InputError(
+            f"nothing to read in {path}: {damaged or looked}",
+            "logs that are read: W&B .wandb, TensorBoard event files, MLflow (mlflow.db or mlruns), trainer_state.json, CSV, JSON lines",
+        )
+    if len(runs) > 1:
+        raise SeveralRuns(path, tuple((r.name, str(r.path)) for r in runs))
+    return runs[0]
+
+
+def load(path: Path, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Run:
+    """Read the run under a path. ``metrics`` maps role -> logged name.
+
+    Raises InputError where no point could be read, or a named metric does not exist.
+    """
+    run = read(find_run(path, choose), progress, metrics)
+    names = {s.name for s in run.signals}
+    for role, name in (metrics or {}).items():
+        if name not in names:
+            raise InputError(f"--metric {role}={name}: the log has no {name!r}", "names in the log: " + _names(run))
+    if not any(len(s) for s in run.signals):
+        damaged = "; ".join(f"{d.what} (lost: {d.lost})" for d in run.damage[:5])
+        raise InputError(f"no point could be read from {path}" + (f": {damaged}" if damaged else ""), "is the file complete? was anything logged?")
+    return run
+
+
+def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Case:
+    """Analyse the run under a path: what happened, at which step, and why.
+
+    ``metrics`` maps role -> logged name and overrides the vocabulary; ``choose`` picks a run where the path holds several;
+    ``progress`` is called with the bytes just read. Raises InputError (SeveralRuns among them) where there is nothing to
+    analyse; damaged input is no error, it is listed in ``case.damage``.
+    """
+    run = load(Path(path), metrics=metrics, choose=choose, progress=progress)
+    if not any(s.role in MEANINGFUL for s in run.signals):
+        raise InputError("no logged name was recognised as a loss, learning rate or any other known signal", f"say which is which with --metric loss=NAME; the names are: {_names(run)}")
+    return build_case(run)
+
+
+MEANINGFUL = frozenset(r.value for r in Role) - {Role.STEP, Role.WALL_TIME, Role.EPOCH}
+"""Roles that say something about the training; steps and clocks alone do not."""
+
+
+def build_case(run: Run) -> Case:
+    """The case of a run that was read."""
+    explained = explain(run, find_incidents(run))
+    steps = [s.steps for s in run.signals if len(s)]
+    info = RunInfo(
+        path=run.path,
+        name=run.name,
+        sources=tuple(_hashed(s) for s in run.sources),
+        first_step=int(min(s.min() for s in steps)) if steps else None,
+        last_step=int(max(s.max() for s in steps)) if steps else None,
+        attempts=run.attempts,
+        config=dict(run.config),
+        notes=dict(run.notes),
+        stability_score=stability(run),
+    )
+    return Case(
+        tool_version=__version__,
+        run=info,
+        signals=tuple(describe(s) for s in run.signals),
+        verdict=verdict(run, explained.events),
+        events=explained.events,
+        series=_series(run, explained.events),
+        rejected=explained.rejected,
+        not_checked=(*not_checked(run), *explained.not_checked),
+        damage=run.damage,
+    )
+
+
+def describe(signal: Signal) -> SignalInfo:
+    """How a logged name was read."""
+    if len(signal) == 0:
+        return SignalInfo(signal.name, signal.role, 0, None, None, None, 0)
+    distance = np.diff(np.unique(signal.steps))
+    return SignalInfo(
+        name=signal.name,
+        role=signal.role,
+        points=len(signal),
+        first_step=int(signal.steps.min()),
+        last_step=int(signal.steps.max()),
+        every=float(np.median(distance)) if len(distance) else None,
+        non_finite=int((~np.isfinite(signal.values)).sum()),
+        primary=signal.role is not None and signal.rank == 0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Events with their hypotheses, and what was rejected on the way."""
+    """Events with their hypotheses, what was rejected on the way, and rules that failed."""
 
     events: tuple[Event, ...]
     rejected: tuple[Rejected, ...]
@@ -26,9 +150,10 @@ class Explained:
 
 
 def explain(run: Run, incidents: list[Incident]) -> Explained:
-    """Number the incidents, find what moved with them, and rank their causes."""
+    """Number the incidents (alarms first, each group by onset), find what moved with them, and rank their causes."""
     curves: dict[int | None, Curves] = {}
-    numbered = tuple(replace(i, event=replace(i.event, id=f"E{n}")) for n, i in enumerate(incidents, 1))
+    ordered = sorted(incidents, key=lambda i: (i.event.severity is Severity.INFO, i.event.onset_step))
+    numbered = tuple(replace(i, event=replace(i.event, id=f"E{n}")) for n, i in enumerate(ordered, 1))
     events: list[Event] = []
     rejected: list[Rejected] = []
     for incident in numbered:
@@ -69,3 +194,29 @@ def _rank(view: View) -> Ranking:
             )
         )
     return rank(examined, view.event.kind, view.event.id)
+
+
+def _hashed(source: SourceInfo) -> SourceInfo:
+    path = Path(source.path)
+    if not path.is_file():
+        return source
+    with path.open("rb") as file:
+        return replace(source, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _series(run: Run, events: tuple[Event, ...]) -> dict[str, Series]:
+    """Curves for the report: thinned, whole around the events."""
+    named = {e.signal for e in events} | {r.signal for e in events for r in e.related}
+    order = sorted((s for s in run.signals if (s.role in MEANINGFUL or s.name in named) and len(s)), key=lambda s: (s.name not in named, s.rank, s.name))
+    out: dict[str, Series] = {}
+    for signal in order[:DRAWN]:
+        every = max(1.0, float(np.median(np.diff(np.unique(signal.steps)))) if len(signal) > 1 else 1.0)
+        reach = int(AROUND_POINTS * every)
+        keep = [(e.onset_step - reach, (e.end_step or e.peak_step) + reach) for e in events if e.severity is not Severity.INFO]
+        out[signal.name] = thin(signal.steps, signal.values, keep)
+    return out
+
+
+def _names(run: Run) -> str:
+    names = [s.name for s in run.signals]
+    return ", ".join(names[:40]) + (f" and {len(names) - 40} more" if len(names) > 40 else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import hypergeom
+from scipy.special import gammaln
 
 from forensics.model import Absent, BatchRef, Event, Run
 from forensics.vocabulary import Role
@@ -49,8 +49,20 @@ def recurrence(run: Run, event: Event, others: tuple[Event, ...], attempts: int 
     hits = sorted(int(s) for s in same if int(s) in onsets)
     if len(hits) < 2:
         return None
-    p_value = float(hypergeom.sf(len(hits) - 1, len(curve), len(same), len(onsets)))
+    p_value = _at_least(len(hits), len(curve), len(same), len(onsets))
     return Recurrence(_plain(signal.values[curve.index][here]), tuple(hits), p_value)
+
+
+def _at_least(hits: int, points: int, marked: int, drawn: int) -> float:
+    """Chance that ``drawn`` of ``points`` hold at least ``hits`` of the ``marked`` ones (hypergeometric upper tail)."""
+
+    def log_choose(n: int, k: int) -> float:
+        return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+    total = log_choose(points, drawn)
+    top = min(marked, drawn)
+    usable = [k for k in range(hits, top + 1) if drawn - k <= points - marked]
+    return min(1.0, sum(float(np.exp(log_choose(marked, k) + log_choose(points - marked, drawn - k) - total)) for k in usable))
 
 
 def _plain(value: np.generic) -> int | float:

@@ -1,0 +1,49 @@
+"""Analyse a run: what happened, at which step, and why.
+
+Prints the verdict and writes report.html and case.json into the current directory's
+forensics-report folder, unless outputs are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from forensics.cli.options import add_run_arguments, exit_code, metrics, output, reading
+
+DEFAULT_FOLDER = "forensics-report"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``forensics analyze``."""
+    add_run_arguments(parser)
+    parser.add_argument("--json", metavar="OUT", help="write the case as JSON; - for standard output")
+    parser.add_argument("--html", metavar="OUT", help="write the report as one HTML file")
+    parser.add_argument("--md", metavar="OUT", help="write the report as Markdown")
+    parser.add_argument("--fail-on", choices=["warning", "critical"], help="exit with 1 if an event is at least this severe (default: never)")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run the analysis and write what was asked for."""
+    from forensics.pipeline import analyze
+    from forensics.reports import html, json_report, markdown, terminal
+
+    with reading(args.path, args.quiet) as progress:
+        case = analyze(args.path, metrics=metrics(args.metric), choose=args.run, progress=progress)
+    named = {"json": args.json, "html": args.html, "md": args.md}
+    if not any(named.values()) and not args.quiet:
+        folder = Path(DEFAULT_FOLDER)
+        folder.mkdir(exist_ok=True)
+        named |= {"html": str(folder / "report.html"), "json": str(folder / "case.json")}
+    renderers = {"json": json_report.render, "html": html.render, "md": markdown.render}
+    for kind, target in named.items():
+        if target:
+            with output(target) as stream:
+                renderers[kind](case, stream)
+    if not args.quiet and "-" not in named.values():
+        terminal.render(case, sys.stdout)
+        written = [t for t in named.values() if t]
+        if written:
+            sys.stdout.write("\nwritten: " + ", ".join(written) + "\n")
+    return exit_code(case, args.fail_on)

@@ -1,0 +1,40 @@
+"""What the analysis could not look at, and why. Silence is not health."""
+
+from __future__ import annotations
+
+from forensics.model import Absent, NotChecked, Run
+from forensics.vocabulary import Role
+
+ASKED = (
+    (Role.LOSS, "no loss is logged under a name that is recognised: spikes, shifts and divergence of the loss are not checked"),
+    (Role.GRAD_NORM, "not logged: whether gradients led the loss, or were upset at all, is unknown"),
+    (Role.LR, "not logged: causes that need the learning rate can be neither found nor excluded"),
+    (Role.BATCH_ID, "not logged: the batches at an event cannot be named, and repeats of one batch are not seen"),
+)
+"""Roles whose absence weakens every explanation."""
+
+SILENT = (
+    "Faults that leave no trace in scalars (replicas out of step, correlated seeds, an optimizer that does not step) need checkpoints or a second run; "
+    "this version does not read checkpoints."
+)
+
+
+def not_checked(run: Run) -> tuple[NotChecked, ...]:
+    """The list for the case: missing roles, filters of the logger, coarse logging, and what scalars never show."""
+    out = [NotChecked(role.value, why) for role, why in ASKED if isinstance(run.signal(role), Absent)]
+    loss = run.signal(Role.LOSS)
+    if run.notes.get("nan_filter_possible"):
+        out.append(
+            NotChecked("NaN losses", "this trainer's default filter (logging_nan_inf_filter) replaces a NaN loss by the running mean before logging; the gradient norm would show it")
+        )
+    if not isinstance(loss, Absent) and len(loss) > 1:
+        curve = loss.curve()
+        every = float((curve.steps[-1] - curve.steps[0]) / max(len(curve) - 1, 1))
+        if every > 1.5:
+            out.append(NotChecked("single steps", f"the loss is logged every {every:.0f} steps: what happened between, and leads shorter than that, are unknown"))
+    precision = str(run.config.get("dtype") or run.config.get("precision") or "").lower()
+    half = run.config.get("fp16") is True or precision in {"fp16", "float16", "16", "16-mixed"}
+    if half and isinstance(run.signal(Role.LOSS_SCALE), Absent):
+        out.append(NotChecked("loss scale", "the run is in float16 but logs no loss scale: skipped steps and overflow are not seen"))
+    out.append(NotChecked("silent faults", SILENT))
+    return tuple(out)

@@ -1,0 +1,81 @@
+"""The case in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.model import Absent, Event, EventKind, Run, Severity
+from forensics.vocabulary import Role
+
+_WHAT = {
+    EventKind.SPIKE: "the loss spiked",
+    EventKind.SLOW_SPIKE: "the loss spiked and took long to come back",
+    EventKind.LEVEL_SHIFT: "the loss moved to a higher level and stayed",
+    EventKind.DROP: "the loss dropped",
+    EventKind.DIVERGENCE: "the loss diverged",
+    EventKind.DRIFT: "the loss began to drift up",
+    EventKind.NON_FINITE: "a value became NaN or infinite",
+    EventKind.OSCILLATION: "the loss began to swing",
+    EventKind.NOISE_CHANGE: "the loss became noisier",
+    EventKind.PLATEAU: "the loss stopped falling",
+    EventKind.PERIODIC: "the loss became periodic",
+    EventKind.OVERFITTING: "the held-out loss began to rise",
+    EventKind.RESTART: "the run or its data started again",
+    EventKind.LOSS_SCALE_DROP: "the loss scale fell in a burst",
+    EventKind.LOSS_SCALE_COLLAPSE: "the loss scale collapsed",
+    EventKind.GRAD_NORM_SURGE: "the gradient norm surged",
+    EventKind.LR_ANOMALY: "the learning rate did something unplanned",
+    EventKind.BATCH_SIZE_CHANGE: "the batch size changed",
+    EventKind.LOGIT_GROWTH: "attention logits grew out of range",
+    EventKind.THROUGHPUT_CHANGE: "the throughput changed",
+    EventKind.UNFINISHED: "the log ends unfinished",
+}
+
+_GRAVITY = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+def verdict(run: Run, events: Sequence[Event]) -> str:
+    """One sentence for a tired reader: what happened first and worst, and the best explanation, or that there is none."""
+    alarms = [e for e in events if e.severity is not Severity.INFO]
+    if not alarms:
+        return _quiet(run)
+    worst = min(alarms, key=lambda e: (_GRAVITY[e.severity], e.onset_step))
+    sentence = f"At step {worst.onset_step:,} {_what(run, worst)}"
+    if worst.hypotheses and not worst.undetermined:
+        best = worst.hypotheses[0]
+        sentence += f"; best explanation: {_lower(best.title)} ({best.cause}, {best.score:.0%})"
+    elif worst.hypotheses:
+        names = " or ".join(h.cause for h in worst.hypotheses[:2])
+        sentence += f"; the cause is undetermined ({names} fit best)"
+    else:
+        sentence += "; no cause in the catalogue fits"
+    others = len(alarms) - 1
+    if others:
+        sentence += f"; {others} more event{'s' if others > 1 else ''}"
+    return sentence + "."
+
+
+def _what(run: Run, event: Event) -> str:
+    loss = run.signal(Role.LOSS)
+    if event.kind is EventKind.NON_FINITE:
+        word = "the loss" if not isinstance(loss, Absent) and loss.name == event.signal else event.signal
+        return f"{word} became NaN or infinite" + ("" if event.recovered else " and stayed so")
+    if event.kind is EventKind.RESTART:
+        return "steps were written a second time" if "written twice" in event.text else _WHAT[event.kind]
+    return _WHAT[event.kind]
+
+
+def _quiet(run: Run) -> str:
+    loss = run.signal(Role.LOSS)
+    points = sum(len(s) for s in run.signals)
+    if isinstance(loss, Absent):
+        return f"Nothing unusual in the {points:,} points that were read, but no loss is logged: this says little about the training."
+    curve = loss.curve()
+    span = f"steps {int(curve.steps[0]):,} to {int(curve.steps[-1]):,}" if len(curve) else "no steps"
+    if run.damage:
+        return f"Nothing unusual in what could be read ({span}), but part of the input is damaged: see what was lost before calling this run healthy."
+    return f"Nothing unusual found in {span} ({points:,} points read)."
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title
