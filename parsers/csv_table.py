@@ -33,6 +33,9 @@ INFER_ROWS = 2_000
 MULTILINE_ROWS = 1_000
 """Lines one quoted cell may span before its opening quote is taken for a stray character."""
 
+EXPORT_MARK = " - "
+EXPORT_SPREAD = ("__MIN", "__MAX")
+
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE)
 
 
@@ -51,6 +54,8 @@ class _Survey:
     quotes: bool
     odd: bool
     """NUL bytes or line ends other than LF and CRLF."""
+    ends: bool
+    """The last line has its end: its last cell is whole."""
 
 
 def sniff(source: Source) -> Claim | None:
@@ -79,6 +84,8 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a 
         sink.damage("no header line of a table", "the whole file")
         return
     survey = _survey(source, header, sink)
+    if not survey.ends:
+        sink.note("last_line_without_end", survey.lines)
     if not _read_clean(source, header, survey, sink):
         _read_tolerant(source, header, sink)
 
@@ -130,13 +137,13 @@ def _survey(source: Source, header: _Header, sink: Sink) -> _Survey:
                 lone += chunk.count(b"\r") - chunk.count(b"\r\n") - (last == b"\r" and chunk[:1] == b"\n")
             last = chunk[-1:]
             sink.progress(len(chunk))
-    return _Survey(lines + (last != b"\n"), separators, quotes, odd or lone > 0)
+    return _Survey(lines + (last != b"\n"), separators, quotes, odd or lone > 0, last == b"\n")
 
 
 def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) -> bool:
     rows = survey.lines - header.line
-    even = survey.separators == (len(header.names) - 1) * (rows + 1)
-    if header.line != 1 or survey.odd or survey.quotes or not even or source.head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+    even = survey.quotes or survey.separators == (len(header.names) - 1) * (rows + 1)
+    if header.line != 1 or survey.odd or not even or source.head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return False
     import polars as pl  # noqa: PLC0415 - costs 0.14 s of import, paid only where there is a table
 
@@ -145,7 +152,7 @@ def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) ->
             frame = pl.read_csv(
                 source.path,
                 separator=header.separator,
-                quote_char=None,
+                quote_char='"' if survey.quotes else None,
                 infer_schema=infer,
                 infer_schema_length=INFER_ROWS,
                 has_header=True,
@@ -154,12 +161,14 @@ def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) ->
             continue
         if frame.height != rows or frame.width != len(header.names):
             return False
+        if survey.quotes and frame[:, -1].null_count():
+            return False  # the separators could not be counted: this may be a short line
         lines = np.arange(2, rows + 2, dtype=np.int64)
         again = frame[:, 0] == header.names[0] if frame.dtypes[0] == pl.String else pl.Series([False])
         if again.any():
             sink.note("header_repeated", int(again.sum()))
             frame, lines = frame.filter(~again), lines[~again.to_numpy()]
-        emit({name: _column(frame[:, i]) for i, name in enumerate(header.names)}, lines, sink)
+        _emit([_column(frame[:, i]) for i in range(frame.width)], header, lines, sink)
         return True
     return False
 
@@ -207,8 +216,21 @@ def _read_tolerant(source: Source, header: _Header, sink: Sink) -> None:
         sink.damage(f"{foreign} lines hold bytes that are not text", "the cells these bytes stand in")
     if repeated:
         sink.note("header_repeated", repeated)
-    columns = {name: _texts(cells[i]) for i, name in enumerate(header.names)}
-    emit(columns, np.array(lines, dtype=np.int64), sink)
+    _emit([_texts(column) for column in cells], header, np.array(lines, dtype=np.int64), sink)
+
+
+def _emit(columns: list[Column], header: _Header, lines: IntArray, sink: Sink) -> None:
+    """Write the columns. Exports of the W&B page carry the run's name in every column, and the spread of each point."""
+    names = [n for n in header.names if not (n.endswith(EXPORT_SPREAD) and n.rsplit("__", 1)[0] in header.names)]
+    runs = {n.split(EXPORT_MARK)[0] for n in names if step_column([n]) is None}
+    export = len(runs) == 1 and all(EXPORT_MARK in n for n in names if step_column([n]) is None)
+    if export:
+        sink.note("run_name", runs.pop())
+    kept: dict[str, Column] = {}
+    for name, column in zip(header.names, columns, strict=True):
+        if name in names:
+            kept.setdefault(name.split(EXPORT_MARK, 1)[-1] if export else name, column)
+    emit(kept, lines, sink)
 
 
 def _texts(cells: list[str | None]) -> Column:

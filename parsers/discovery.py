@@ -169,6 +169,9 @@ def _offer(path: Path, finds: _Finds) -> None:
         what = "empty file" if source.size == 0 else "a Git LFS pointer stands in place of the file"
         finds.damage.append(Damage(str(path), what, "the whole file"))
         return
+    if path.suffix.lower() == ".gz" and _is_log(path.with_suffix("")):
+        finds.damage.append(Damage(str(path), "a compressed log is not read; unpack it first", "the whole file"))
+        return
     best = _best_claim(source, finds)
     if best is None:
         finds.unclaimed += not source.is_dir and not _is_pointer(path)

@@ -188,6 +188,29 @@ def test_header_written_again_by_a_restarted_process(file: Path) -> None:
     assert not collector.damage
 
 
+def test_quoted_columns_with_missing_cells(file: Path) -> None:
+    signals, collector = read(file, '"step","loss","lr"\n"0","1.5","0.1"\n"1","2.5"\n"2","","0.1"\n')
+    assert signals["loss"].steps.tolist() == [0, 1]
+    assert signals["lr"].steps.tolist() == [0, 2]
+    assert len(collector.damage) == 1
+
+
+def test_export_of_the_wandb_page(file: Path) -> None:
+    rows = "".join(f'"{i}","{i}.5","{i}.4","{i}.6"\n' for i in range(5))
+    signals, collector = read(file, '"Step","calm-fox-1 - train/loss","calm-fox-1 - train/loss__MIN","calm-fox-1 - train/loss__MAX"\n' + rows)
+    assert list(signals) == ["train/loss"]
+    assert signals["train/loss"].values.tolist() == [i + 0.5 for i in range(5)]
+    assert collector.notes["run_name"] == "calm-fox-1"
+    signals, _ = read(file, '"Step","fox - loss","owl - loss"\n"0","1","2"\n')
+    assert set(signals) == {"fox - loss", "owl - loss"}
+
+
+def test_last_line_without_end_is_noted(file: Path) -> None:
+    signals, collector = read(file, "step,loss\n0,1.5\n1,2.5")
+    assert len(signals["loss"]) == 2
+    assert collector.notes["last_line_without_end"] == 3
+
+
 def test_claims(file: Path) -> None:
     def confidence(text: str, path: Path = file) -> int:
         path.write_text(text)

@@ -139,6 +139,14 @@ def test_empty_files_and_lfs_pointers_are_damage(tmp_path: Path, write: Write, n
     assert len(found.damage) == 1
 
 
+def test_compressed_logs_are_damage(tmp_path: Path, write: Write) -> None:
+    write("metrics.csv.gz", "x")
+    write("notes.gz", "x")
+    found = discover(tmp_path)
+    assert [Path(d.path).name for d in found.damage] == ["metrics.csv.gz"]
+    assert found.unclaimed == 1
+
+
 def test_a_parser_that_raises_is_damage(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = LetterParser("broken", "x")
     monkeypatch.setattr(broken, "sniff", lambda _source: 1 / 0)
