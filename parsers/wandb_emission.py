@@ -22,9 +22,6 @@ _T = TypeVar("_T", np.float64, np.int64)
 MAX_PLACES = 20
 """Damaged places that are named one by one; the rest is summed up."""
 
-MAX_ALIKE = 8
-"""Row sets of equal length and ends that are compared: keeps a hostile file from making this quadratic."""
-
 INTERNAL = "_wandb"
 """The client's own bookkeeping inside the configuration."""
 
@@ -65,50 +62,37 @@ def _emit_history(sink: Sink, axes: Axes, main: str) -> None:
     for column in axes.columns.values():
         name = main if column.name.startswith("_") else axes.name_for(column)
         named.add(name)
-        rows_of = shelf.place(column.rows)
-        steps = shelf.steps(rows_of, name, axes.steps(name))
-        sink.points(column.name, steps, column.values, wall_times=rows_of.times, records=rows_of.records)
+        records, wall = shelf.place(column.rows)
+        steps_of = shelf.steps(column.rows, name, axes.steps(name))
+        sink.points(column.name, steps_of, column.values, wall_times=wall, records=records)
     if named - {LOG_CALL}:
         sink.note("step_axis", ", ".join(sorted(named - {LOG_CALL})))
 
 
 @dataclass(slots=True)
-class _RowSet:
-    """A set of rows that one or more columns have, with what all of them share. Shapes (points,)."""
-
-    rows: IntArray
-    records: IntArray
-    times: FloatArray | None
-    steps: dict[str, IntArray] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Shelf:
-    """Hands out steps, times and records of columns, one array for all columns with the same rows.
+    """Steps, times and records of columns, one array for all columns that share their rows.
 
-    A log of a million rows has many columns but few row sets.
+    A log of a million rows has many columns but few sets of rows.
     """
 
     records: IntArray
     times: FloatArray | None
-    sets: dict[tuple[int, int, int], list[_RowSet]] = field(default_factory=dict)
+    known: dict[int, tuple[IntArray, FloatArray | None]] = field(default_factory=dict)
+    known_steps: dict[tuple[int, str], IntArray] = field(default_factory=dict)
 
-    def place(self, rows: IntArray) -> _RowSet:
-        """The row set of a column."""
-        key = (len(rows), int(rows[0]), int(rows[-1]))
-        shelf = self.sets.setdefault(key, [])
-        for known in shelf[-MAX_ALIKE:]:
-            if np.array_equal(known.rows, rows):
-                return known
-        times = None if self.times is None else _pick(self.times, rows)
-        shelf.append(_RowSet(rows, _pick(self.records, rows), times))
-        return shelf[-1]
+    def place(self, rows: IntArray) -> tuple[IntArray, FloatArray | None]:
+        """Record numbers and times of rows. ``rows`` must live as long as the shelf."""
+        if id(rows) not in self.known:
+            self.known[id(rows)] = (_pick(self.records, rows), None if self.times is None else _pick(self.times, rows))
+        return self.known[id(rows)]
 
-    def steps(self, rows: _RowSet, name: str, axis: IntArray) -> IntArray:
-        """The steps of a row set on an axis."""
-        if name not in rows.steps:
-            rows.steps[name] = _pick(axis, rows.rows)
-        return rows.steps[name]
+    def steps(self, rows: IntArray, name: str, axis: IntArray) -> IntArray:
+        """The steps of rows on the axis ``name``. ``rows`` must live as long as the shelf."""
+        key = (id(rows), name)
+        if key not in self.known_steps:
+            self.known_steps[key] = _pick(axis, rows)
+        return self.known_steps[key]
 
 
 def _pick(values: NDArray[_T], rows: IntArray) -> NDArray[_T]:

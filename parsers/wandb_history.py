@@ -18,10 +18,13 @@ from forensics.parsers import wandb_wire as wire
 from forensics.parsers.sink import MAX_SIGNALS
 from forensics.parsers.wandb_framing import ByteArray, words
 from forensics.parsers.wandb_keys import KeyTable
-from forensics.parsers.wandb_numbers import parse, parse_integers
+from forensics.parsers.wandb_numbers import integers, parse
 
 SLICE = 1 << 14
-"""Rows that advance together: row numbers fit 16 bits (radix sort) and the working arrays fit the cache."""
+"""Rows whose values are parsed and sorted together: row numbers fit 16 bits, so that sorting takes linear time."""
+
+STEP = 1 << 12
+"""Rows that advance together: their bytes stay in the cache from turn to turn."""
 
 NARROW = 16
 """With fewer rows left in step, reading them one by one is quicker."""
@@ -47,6 +50,19 @@ class _Pieces:
     rows: list[NDArray[np.uint32]] = field(default_factory=list)
     values: list[NumArray] = field(default_factory=list)
     integer: bool = True
+
+    def joined(self) -> tuple[IntArray, NumArray]:
+        """Rows and values of all pieces, by row. int64 only if every piece is."""
+        rows = np.concatenate(self.rows).astype(np.int64)
+        values: NumArray
+        if all(part.dtype == np.int64 for part in self.values):
+            values = np.concatenate(self.values).astype(np.int64, copy=False)
+        else:
+            values = np.concatenate([part.astype(np.float64, copy=False) for part in self.values])
+        if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows, kind="stable")
+            rows, values = rows[order], values[order]
+        return rows, values
 
 
 @dataclass(slots=True)
@@ -83,19 +99,19 @@ class History:
         return np.concatenate(self._steps), np.concatenate(self._stepped)
 
     def columns(self) -> list[Column]:
-        """The columns in the order their names first appeared. Frees what was collected: call once."""
-        found = []
+        """The columns in the order their names first appeared; those with equal rows share one array of them.
+
+        Frees what was collected: call once.
+        """
+        found: list[Column] = []
+        shared: dict[tuple[int, int, int], IntArray] = {}
         for name in list(self._columns):
             pieces = self._columns.pop(name)
-            rows = np.concatenate(pieces.rows).astype(np.int64)
-            values: NumArray
-            if all(part.dtype == np.int64 for part in pieces.values):
-                values = np.concatenate(pieces.values).astype(np.int64, copy=False)
-            else:
-                values = np.concatenate([part.astype(np.float64, copy=False) for part in pieces.values])
-            if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
-                order = np.argsort(rows, kind="stable")
-                rows, values = rows[order], values[order]
+            rows, values = pieces.joined()
+            key = (len(rows), int(rows[0]), int(rows[-1]))
+            if key in shared and np.array_equal(shared[key], rows):
+                rows = shared[key]
+            shared[key] = rows
             found.append(Column(name, rows, values))
         return found
 
@@ -103,7 +119,8 @@ class History:
         steps = np.zeros(len(begins), np.int64)
         stepped = np.zeros(len(begins), np.bool_)
         items = _Items()
-        left, at = self._walk(data, begins, ends, items)
+        walks = [self._walk(data, np.arange(a, min(a + STEP, len(begins))), begins, ends, items) for a in range(0, len(begins), STEP)]
+        left, at = (np.concatenate(part) for part in zip(*walks, strict=True))
         known = _read_steps(data, at, ends[left])
         steps[left], stepped[left] = known, known >= 0
         strange = (known < 0) & (at < ends[left])
@@ -121,10 +138,10 @@ class History:
         self._stepped.append(stepped)
         self.rows += len(begins)
 
-    def _walk(self, data: ByteArray, begins: IntArray, ends: IntArray, items: _Items) -> tuple[IntArray, IntArray]:
-        """Take items off the rows as long as they are of the usual shape: what rows are left, and where each goes on."""
+    def _walk(self, data: ByteArray, live: IntArray, begins: IntArray, ends: IntArray, items: _Items) -> tuple[IntArray, IntArray]:
+        """Take items off the rows ``live`` as long as they are of the usual shape: the rows, and where each goes on."""
         eight = words(data, 8)
-        live, at = np.arange(len(begins)), begins
+        at = begins[live]
         stopped: list[tuple[IntArray, IntArray]] = []
         while len(live) >= NARROW:
             end = ends[live]
@@ -226,7 +243,7 @@ class History:
             pieces.rows.append(number[a:b])
             part: NumArray = values[a:b].copy()
             if pieces.integer:
-                exact = parse_integers(data, at[a:b], length[a:b]) if integral else None
+                exact = integers(data, at[a:b], length[a:b], part) if integral else None
                 pieces.integer = exact is not None and bool(exact.valid.all())
                 part = exact.values if exact is not None and pieces.integer else part
             pieces.values.append(part)

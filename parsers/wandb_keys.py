@@ -1,7 +1,7 @@
 """A hash table from the raw bytes of an item's key to a key number, for many items at once.
 
-The bytes are read as 8-byte words and hashed by a sum of products; whatever the hash says, every word of every item is
-compared with the key it was taken for. Two keys with one hash therefore cost time, never a wrong name.
+The bytes are read in blocks of four words and hashed by a sum of products; whatever the hash says, all bytes of every item
+are compared with the key it was taken for. Two keys with one hash therefore cost time, never a wrong name.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ from forensics.model import BoolArray, IntArray
 from forensics.parsers import wandb_wire as wire
 from forensics.parsers.wandb_framing import ByteArray, words
 
-MAX_KEY_WORDS = 64
+BLOCK = 32
+"""Bytes of a key that are read at once: most keys need one block."""
+
+MAX_BLOCKS = 16
 """Longer keys (512 bytes) are left to the slow path."""
 
 MAX_KEYS = (1 << 16) - 1
 """More keys than this are left to the slow path: key numbers fit 16 bits, so that they can be sorted in linear time."""
 
-_KEEP = np.array([(1 << 8 * min(max(n - 8 * MAX_KEY_WORDS, 0), 8)) - 1 for n in range(16 * MAX_KEY_WORDS + 1)], np.uint64)
-"""Which bytes of a word belong to a key, by how much of the key is left, shifted so that it is never negative."""
+_KEEP = words(np.array([[0xFF if i < n else 0 for i in range(BLOCK)] for n in range(BLOCK + 1)], np.uint8).ravel(), BLOCK)[::BLOCK]
+"""Which bytes of a block belong to a key, by how much of the key is left."""
 
-_FACTORS = np.random.default_rng(0x57414E44).integers(0, 1 << 63, MAX_KEY_WORDS + 1, np.uint64) * np.uint64(2) + np.uint64(1)
+_FACTORS = np.random.default_rng(0x57414E44).integers(0, 1 << 63, (MAX_BLOCKS + 1, 4), np.uint64) * np.uint64(2) + np.uint64(1)
+_SAME = 0x01010101
+"""Four comparison results, all true, read as one number."""
+
 Word = NDArray[np.uint64]
 
 
@@ -36,32 +42,28 @@ class KeyTable:
     _slots: IntArray = field(default_factory=lambda: np.zeros(64, np.int64))
     _hashes: Word = field(default_factory=lambda: np.zeros(16, np.uint64))
     _lengths: IntArray = field(default_factory=lambda: np.zeros(16, np.int64))
-    _words: Word = field(default_factory=lambda: np.zeros((16, 4), np.uint64))
+    _blocks: list[NDArray[np.void]] = field(default_factory=list)
 
     def find(self, data: ByteArray, at: IntArray, length: IntArray) -> tuple[IntArray, BoolArray]:
         """Number of every key ``data[at : at + length]``, and whether it is known for certain. Shapes (keys,)."""
-        taken = (length > 0) & (length <= 8 * MAX_KEY_WORDS)
+        taken = (length > 0) & (length <= BLOCK * MAX_BLOCKS)
         length = np.where(taken, length, 0)
-        texts = self._read(data, at, length)
-        total = length.astype(np.uint64) * _FACTORS[-1]
-        for i, word in enumerate(texts):
-            total += word * _FACTORS[i]
+        blocks = _read(data, at, length)
+        total = length.astype(np.uint64) * _FACTORS[-1, 0]
+        for block, factors in zip(blocks, _FACTORS, strict=False):
+            for k in range(4):
+                total += block[:, k] * factors[k]
         number = self._lookup(total)
         new = np.flatnonzero(taken & (number == 0))
         if len(new):
             for i in new[np.unique(total[new], return_index=True)[1]].tolist():
-                self._insert(total[i], data[at[i] : at[i] + length[i]].tobytes(), np.array([w[i] for w in texts], np.uint64))
+                self._insert(total[i], int(length[i]), [block[i] for block in blocks])
             number = self._lookup(total)
         same = taken & (number > 0) & (self._lengths[number] == length)
-        for i, word in enumerate(texts[: self._words.shape[1]]):
-            same &= self._words[number, i] == word
+        for known, block in zip(self._blocks, blocks, strict=False):
+            equal = known[number].view("<u8").reshape(-1, 4) == block
+            same &= equal.view("<u4").ravel() == _SAME
         return number, same
-
-    def _read(self, data: ByteArray, at: IntArray, length: IntArray) -> list[Word]:
-        """The keys as words, zero past their end: a list over the word, arrays over the keys."""
-        eight = words(data, 8)
-        longest = int(length.max(initial=0))
-        return [eight[at + i].view("<u8") & _KEEP[length + (8 * MAX_KEY_WORDS - i)] for i in range(0, longest, 8)]
 
     def _lookup(self, total: Word) -> IntArray:
         size = len(self._slots)
@@ -72,28 +74,29 @@ class KeyTable:
             number[wrong] = self._slots[slot[wrong]]
         return number
 
-    def _insert(self, total: np.uint64, span: bytes, texts: Word) -> None:
+    def _insert(self, total: np.uint64, length: int, blocks: list[Word]) -> None:
         number = len(self.names)
         if number > MAX_KEYS:
             return
-        self.names.append(_name(span))
-        if number >= len(self._hashes) or len(texts) > self._words.shape[1]:
-            self._grow(max(number + 1, len(self._hashes)), max(len(texts), self._words.shape[1]))
+        self.names.append(_name(b"".join(block.tobytes() for block in blocks)[:length]))
+        if number >= len(self._hashes):
+            self._grow()
+        while len(self._blocks) < len(blocks):
+            self._blocks.append(np.zeros(len(self._hashes), f"V{BLOCK}"))
         self._hashes[number] = total
-        self._lengths[number] = len(span)
-        self._words[number, : len(texts)] = texts
+        self._lengths[number] = length
+        for known, block in zip(self._blocks, blocks, strict=False):
+            known[number] = block.view(f"V{BLOCK}")[0]
         self._place(number)
 
-    def _grow(self, count: int, width: int) -> None:
-        """Room for ``count`` keys, rounded up, of ``width`` words each; four slots for every key."""
-        size = 1 << (count - 1).bit_length()
-        grown = np.zeros((size, width), np.uint64)
-        grown[: len(self._words), : self._words.shape[1]] = self._words
-        self._words = grown
-        self._hashes = np.append(self._hashes, np.zeros(size - len(self._hashes), np.uint64))
-        self._lengths = np.append(self._lengths, np.zeros(size - len(self._lengths), np.int64))
-        self._slots = np.zeros(4 * size, np.int64)
-        for number in range(1, len(self.names) - 1):
+    def _grow(self) -> None:
+        """Room for twice as many keys, with four slots for every key."""
+        size = len(self._hashes)
+        self._hashes = np.append(self._hashes, np.zeros(size, np.uint64))
+        self._lengths = np.append(self._lengths, np.zeros(size, np.int64))
+        self._blocks = [np.append(block, np.zeros(size, block.dtype)) for block in self._blocks]
+        self._slots = np.zeros(8 * size, np.int64)
+        for number in range(1, size):
             self._place(number)
 
     def _place(self, number: int) -> None:
@@ -101,6 +104,17 @@ class KeyTable:
         while self._slots[slot]:
             slot = (slot + 1) & (len(self._slots) - 1)
         self._slots[slot] = number
+
+
+def _read(data: ByteArray, at: IntArray, length: IntArray) -> list[Word]:
+    """The keys in blocks, zero past their end: a list over the block of arrays, each of shape (keys, 4)."""
+    blocks = []
+    window = words(data, BLOCK)
+    for i in range(0, int(length.max(initial=0)), BLOCK):
+        block = window[at + i].view("<u8")
+        block &= _KEEP[np.clip(length - i, 0, BLOCK)].view("<u8")
+        blocks.append(block.reshape(-1, 4))
+    return blocks
 
 
 def _name(span: bytes) -> str:

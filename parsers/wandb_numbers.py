@@ -21,6 +21,10 @@ words long, so that it is copied and padded by words."""
 FEW = 2_000
 """Up to this many texts ``float()`` is quicker than loading polars."""
 
+EXACT = float(1 << 53)
+"""Below this a double holds an integer exactly, and the length of its text tells whether it was written as one."""
+
+_POWERS = 10 ** np.arange(1, 17)
 _STARTS = np.zeros(256, np.bool_)
 _STARTS[list(b"-0123456789NI")] = True
 _MAYBE = _STARTS.copy()
@@ -61,8 +65,12 @@ def parse(data: ByteArray, at: IntArray, length: IntArray) -> Numbers:
     return Numbers(values, valid)
 
 
-def parse_integers(data: ByteArray, at: IntArray, length: IntArray) -> Numbers:
-    """Texts as int64; those that are no integer literal, or do not fit, are not valid."""
+def integers(data: ByteArray, at: IntArray, length: IntArray, values: NumArray) -> Numbers:
+    """Texts as int64, given their ``values``; those that are written as floats, or do not fit, are not valid."""
+    if len(values) and bool((np.abs(values) < EXACT).all()):
+        whole = values.astype(np.int64)
+        digits = np.searchsorted(_POWERS, np.abs(whole), side="right") + 1
+        return Numbers(whole, length == digits + (whole < 0))
     if len(at) > FEW and bool((length <= WIDTH).all()) and (read := _lines(data, at, length, integer=True)):
         return read
     found = [number(data[a : a + n].tobytes()) for a, n in zip(at.tolist(), length.tolist(), strict=True)]
@@ -86,6 +94,8 @@ def _lines(data: ByteArray, at: IntArray, length: IntArray, *, integer: bool) ->
     series = frame["value"]
     if len(series) != len(at):
         return None
+    if not series.null_count():
+        return Numbers(series.to_numpy(), np.ones(len(at), np.bool_))
     valid = series.is_not_null().to_numpy()
     values: NumArray = series.fill_null(0).to_numpy()
     return Numbers(values, valid)
