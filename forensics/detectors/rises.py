@@ -11,6 +11,7 @@ import numpy as np
 
 from forensics.model import Event, EventKind, Severity
 from forensics.primitives.curves import Curves
+from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
 from forensics.primitives.rises import SHARP, Rise, find_rises
 from forensics.vocabulary import Role
@@ -32,10 +33,11 @@ def detect(curves: Curves) -> list[Event]:
     loss = curves.get(Role.LOSS)
     if loss is None or len(loss) < 6:
         return []
-    return [_event(loss, rise) for rise in find_rises(loss.u, loss.noise)]
+    kind = objective(curves.run)
+    return [_event(loss, rise, kind) for rise in find_rises(loss.u, loss.noise)]
 
 
-def _event(loss: Prepared, rise: Rise) -> Event:
+def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
     kind = _kind(loss, rise)
     height = float(loss.u[rise.peak] - rise.base)
     severity = Severity.WARNING
@@ -43,6 +45,10 @@ def _event(loss: Prepared, rise: Rise) -> Event:
         severity = Severity.CRITICAL
     elif rise.end is not None and height < VISIBLE * float(loss.noise[rise.onset]):
         severity = Severity.INFO
+    note = ""
+    if aim is not Objective.ORDINARY and kind in {EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKind.DIVERGENCE, EventKind.SLOW_SPIKE}:
+        severity = Severity.INFO
+        note = f"; for {aim.value} training a rising loss is not a fault by itself"
     base = loss.original(rise.base)
     peak = float(loss.values[rise.peak])
     return Event(
@@ -58,7 +64,7 @@ def _event(loss: Prepared, rise: Rise) -> Event:
         peak=peak,
         height=peak - base,
         p_value=rise.p_value,
-        text=f"{loss.name} rose from {base:.4g} to {peak:.4g}",
+        text=f"{loss.name} rose from {base:.4g} to {peak:.4g}{note}",
     )
 
 
