@@ -89,6 +89,8 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
     if onset is not None and onset_step is not None:
         onset = max(0, onset)
         peak = onset + int(np.argmax(z[onset:])) if onset < len(z) else peak
+    elif onset is not None:
+        peak = onset + int(np.argmax(z[onset : _calm_again(z, onset)]))
     anchor = low + (onset if onset is not None else peak)
     first = signal.u[anchor : anchor + 3]
     window = (signal.bad >= step - LEAD_POINTS * signal.every) & (signal.bad <= step + LEAD_POINTS * signal.every)
@@ -124,6 +126,13 @@ def _onset(z: FloatArray, peak: int) -> int | None:
     while first > 0 and z[first - 1] >= 2:
         first -= 1
     return first
+
+
+def _calm_again(z: FloatArray, onset: int) -> int:
+    """First position after the onset where two points in a row are near the level again; the end of the window if none."""
+    near = z[onset:] < 2
+    pairs = np.flatnonzero(near[:-1] & near[1:])
+    return onset + max(int(pairs[0]), 1) if len(pairs) else len(z)
 
 
 def _factor(signal: Prepared, u: float, base: float) -> float:

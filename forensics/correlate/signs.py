@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forensics.correlate.move import LEAD_POINTS
 from forensics.correlate.view import View
 from forensics.model import EventKind
 from forensics.vocabulary import Role
@@ -14,6 +15,9 @@ ECHO_LEFT = 0.25
 
 SURGE = 10.0
 """Factor of the gradient norm that no healthy batch reaches (catalogue: sdc, clip: >= 10x)."""
+
+YOUNG_POINTS = 30
+"""Logged points at the start of a run in which the loss falls steeply."""
 
 CALM = 1.4
 """A gradient norm within this factor of its level is calm again."""
@@ -68,9 +72,14 @@ def gradient_upset(view: View) -> bool | None:
 
 
 def precursor(view: View) -> bool | None:
-    """The gradient norm left its level before the loss; None where the cadence cannot tell."""
+    """The gradient norm left its level shortly before the loss; None where the cadence cannot tell."""
     lead = view.grad_lead
-    return None if lead is None else lead >= 1
+    return None if lead is None else 1 <= lead <= LEAD_POINTS * max(1.0, view.every)
+
+
+def young(view: View) -> bool:
+    """The event is in the first steep part of the run, where a loss moves by itself."""
+    return view.anchor - view.first_step <= max(YOUNG_POINTS * view.every, 0.03 * view.length)
 
 
 def lr_steady(view: View) -> bool | None:

@@ -39,6 +39,9 @@ MEDIAN_LOSS = 1.57
 LAST = 10
 """A rise whose peak is within this many points of the end was still growing when the log stopped."""
 
+YOUNG = 50
+"""Before this many points the noise is not known well; the onset is then placed by the curve's own minimum."""
+
 SHARP = 16
 """Windows up to this many points place an onset exactly."""
 
@@ -187,7 +190,7 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     end = onset + int(below[0]) if len(below) else None
     stop = n if end is None else max(end, onset + 1)
     peak = onset + int(np.argmax(u[onset:stop]))
-    if end is None and n - peak <= LAST and u[peak] - base > 10 * sd:
+    if end is None and n - peak <= LAST and onset < YOUNG and u[peak] - base > 10 * sd:
         onset = min(onset, _last_calm(u, peak, sd))
     return Rise(onset, peak, end, base, top, candidate.score, candidate.p_value, width)
 

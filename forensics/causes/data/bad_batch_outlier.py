@@ -45,6 +45,8 @@ def examine(view: View) -> Examination:
         found.contradicts(-0.5, "the gradient norm did not move", Role.GRAD_NORM)
     if view.jump is not None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
+    if signs.young(view) and again is None:
+        found.contradicts(weights.DOUBT, "the run is in its first steps, where the step size is a likelier reason than the data", Role.LOSS)
     if signs.scale_burst(view):
         found.contradicts(weights.DOUBT, "the loss scale collapsed at the same time", Role.LOSS_SCALE)
     if view.curves.get(Role.BATCH_ID) is None:

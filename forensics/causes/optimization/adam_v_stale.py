@@ -29,7 +29,7 @@ def examine(view: View) -> Examination:
     loss, grad, settings = view.loss, view.grad, view.settings
     if settings.adaptive is False:
         return found.exclude(f"the optimizer ({settings.optimizer}) keeps no second moment")
-    if view.rise is None or loss is None or view.event.kind in {EventKind.DRIFT, EventKind.DIVERGENCE}:
+    if view.rise is None or loss is None or view.event.kind in {EventKind.DRIFT, EventKind.DIVERGENCE, EventKind.NON_FINITE}:
         return found
     found.missing.append("update RMS per tensor, rms(g/sqrt(v)): it passes 2 one to eight steps before this event")
     if signs.brief(view) and signs.dense(view):
