@@ -19,18 +19,19 @@ NAME = "mlflow_sqlite"
 MAGIC = b"SQLite format 3\x00"
 INFINITE = 1.7976931348623157e308
 """The store writes infinities as the largest finite numbers."""
-FETCH = 65_536
+FETCH = 8_192
+"""Rows per fetch: enough to amortise the call, few enough that their objects stay in the cache."""
 MAX_RUNS = 10_000
 SALVAGE_STEP = 512
 """Rows tried at once behind a damaged place; a failing stretch is halved down to one row."""
 SALVAGE_TRIES = 20_000
 """Bound on the queries spent on one damaged table."""
 
-Row: TypeAlias = tuple[str, int, int, float, int, int]
-"""key, step, timestamp in ms, value, is_nan, rowid."""
+Row: TypeAlias = tuple[bytes, int, int, float | None, int]
+"""key, step, timestamp in ms, value (None = NaN), rowid."""
 
 _NEEDED = {"metrics": {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}, "runs": {"run_uuid", "status", "start_time"}}
-_SELECT = "SELECT key, step, timestamp, value, is_nan, rowid FROM metrics"
+_SELECT = "SELECT key, step, timestamp, CASE is_nan WHEN 0 THEN value END, rowid FROM metrics"
 
 
 def sniff(source: Source) -> Claim | None:
@@ -144,18 +145,15 @@ def _seconds(milliseconds: object) -> float | None:
 class _Columns:
     """Rows collected as arrays: name code, step, time (s), value, rowid."""
 
-    codes: dict[str, int] = field(default_factory=dict)
+    codes: dict[bytes, int] = field(default_factory=dict)
     blocks: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     refused: int = 0
     last: int = 0
 
     def add(self, rows: list[Row]) -> None:
         try:
-            names, steps, stamps, values, nans, ids = zip(*rows, strict=True)
-            numbers = np.array(values, dtype=np.float64)
-            whole = np.array(steps, dtype=np.int64)
-            times = np.array(stamps, dtype=np.float64) / 1000
-            flags = np.array(nans, dtype=np.int64) != 0
+            names, steps, stamps, values, ids = zip(*rows, strict=True)
+            arrays = (np.array(steps, dtype=np.int64), np.array(stamps, dtype=np.float64) / 1000, np.array(values, dtype=np.float64))
         except (ValueError, TypeError, OverflowError):
             if len(rows) > 1:  # sqlite lets any type into any column: find the row that is not a metric
                 for row in rows:
@@ -163,11 +161,13 @@ class _Columns:
             else:
                 self.refused += 1
             return
-        numbers[flags] = np.nan
+        numbers = arrays[2]
         numbers[numbers >= INFINITE] = np.inf
         numbers[numbers <= -INFINITE] = -np.inf
-        codes = np.array([self.codes.setdefault(str(name), len(self.codes)) for name in names])
-        self.blocks.append((codes, whole, times, numbers, np.array(ids, dtype=np.int64)))
+        for name in set(names).difference(self.codes):
+            self.codes[name] = len(self.codes)
+        codes = np.fromiter(map(self.codes.__getitem__, names), dtype=np.int64, count=len(names))
+        self.blocks.append((codes, *arrays, np.array(ids, dtype=np.int64)))
         self.last = max(self.last, int(ids[-1]))
 
     def emit(self, sink: Sink) -> None:
@@ -176,13 +176,15 @@ class _Columns:
         codes, steps, times, numbers, ids = (np.concatenate([b[i] for b in self.blocks]) for i in range(5))
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(self.codes) + 1))
-        for name, code in self.codes.items():
-            index = order[bounds[code] : bounds[code + 1]]
-            sink.points(name, steps[index], numbers[index], wall_times=times[index], records=ids[index])
+        first = {name: int(ids[order[bounds[code]]]) for name, code in self.codes.items()}
+        for name in sorted(first, key=first.__getitem__):
+            index = order[bounds[self.codes[name]] : bounds[self.codes[name] + 1]]
+            sink.points(_text(name), steps[index], numbers[index], wall_times=times[index], records=ids[index])
 
 
 def _metrics(database: sqlite3.Connection, sink: Sink, run_id: str) -> None:
     columns = _Columns()
+    database.text_factory = bytes  # a name is decoded once, not in every row
     try:
         for rows in _blocks(database.execute(f"{_SELECT} WHERE run_uuid = ? ORDER BY rowid", (run_id,))):
             columns.add(rows)
