@@ -119,42 +119,49 @@ def _salvage(text: str, reason: Exception) -> History:
 
 
 def _emit(history: History, sink: Sink) -> None:
-    rows: dict[str, list[int]] = {}
-    values: dict[str, list[object]] = {}
+    """Write the numbers. Entries with the same keys are handled together: a log has a handful of key sets, not of entries."""
+    alike: dict[tuple[str, ...], list[int]] = {}
     steps: list[int] = []
-    records: list[int] = []
-    without = 0
+    numbers: list[int] = []
+    kept: list[Mapping[str, object]] = []
     for number, entry in enumerate(history.entries, start=1):
         step = entry.get("step")
         if isinstance(step, bool) or not isinstance(step, (int, float)) or not abs(step) < 2**63:
-            without += 1
             continue
-        row = len(steps)
+        alike.setdefault(tuple(entry), []).append(len(kept))
         steps.append(int(step))
-        records.append(number)
-        summary = SUMMARY_MARK in entry
-        for key, value in entry.items():
-            if key == "step" or (summary and key in SUMMARY_KEYS):
-                continue
-            number_read = _number(value)
-            if number_read is not None:
-                rows.setdefault(key, []).append(row)
-                values.setdefault(key, []).append(number_read)
+        numbers.append(number)
+        kept.append(entry)
+    without = len(history.entries) - len(kept)
     if without:
         sink.damage(f"{without} entries have no step", f"{without} entries")
-    step_array, record_array = np.array(steps, dtype=np.int64), np.array(records, dtype=np.int64)
+    rows: dict[str, list[int]] = {}
+    values: dict[str, list[object]] = {}
+    for keys, members in alike.items():
+        left_out = SUMMARY_KEYS if SUMMARY_MARK in keys else frozenset()
+        for key in keys:
+            if key == "step" or key in left_out:
+                continue
+            cells = [_number(kept[row][key]) for row in members]
+            rows.setdefault(key, []).extend(row for row, cell in zip(members, cells, strict=True) if cell is not None)
+            values.setdefault(key, []).extend(cell for cell in cells if cell is not None)
+    step_array, record_array = np.array(steps, dtype=np.int64), np.array(numbers, dtype=np.int64)
     for key, index in rows.items():
+        if not index:
+            continue
         column = column_of(index, values[key], len(steps))
-        place = slice(None) if column.rows is None else column.rows
+        place = np.array(index, dtype=np.int64)
+        order = np.argsort(place, kind="stable")
+        place = place[order]
         assert column.values is not None
-        sink.points(key, step_array[place], column.values, records=record_array[place])
+        sink.points(key, step_array[place], column.values[order], records=record_array[place])
 
 
 def _number(value: object) -> int | float | None:
+    if type(value) is float or type(value) is int:
+        return value
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, (int, float)):
-        return value
     if isinstance(value, str) and len(value) < 64:
         try:
             return float(value)
