@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,26 +135,36 @@ def _emit(history: History, sink: Sink) -> None:
     without = len(history.entries) - len(kept)
     if without:
         sink.damage(f"{without} entries have no step", f"{without} entries")
-    rows: dict[str, list[int]] = {}
-    values: dict[str, list[object]] = {}
+    step_array, record_array = np.array(steps, dtype=np.int64), np.array(numbers, dtype=np.int64)
+    for key, (rows, values) in _cells(kept, alike).items():
+        if not rows:
+            continue
+        index = np.array(rows, dtype=np.int64)
+        order = np.argsort(index, kind="stable")
+        column = column_of(rows, values, len(steps))
+        assert column.values is not None
+        sink.points(key, step_array[index[order]], column.values[order], records=record_array[index[order]])
+
+
+def _cells(entries: Sequence[Mapping[str, object]], alike: Mapping[tuple[str, ...], list[int]]) -> dict[str, tuple[list[int], list[object]]]:
+    """Row numbers and numbers of every key that is a curve."""
+    out: dict[str, tuple[list[int], list[object]]] = {}
     for keys, members in alike.items():
         left_out = SUMMARY_KEYS if SUMMARY_MARK in keys else frozenset()
         for key in keys:
             if key == "step" or key in left_out:
                 continue
-            cells = [_number(kept[row][key]) for row in members]
-            rows.setdefault(key, []).extend(row for row, cell in zip(members, cells, strict=True) if cell is not None)
-            values.setdefault(key, []).extend(cell for cell in cells if cell is not None)
-    step_array, record_array = np.array(steps, dtype=np.int64), np.array(numbers, dtype=np.int64)
-    for key, index in rows.items():
-        if not index:
-            continue
-        column = column_of(index, values[key], len(steps))
-        place = np.array(index, dtype=np.int64)
-        order = np.argsort(place, kind="stable")
-        place = place[order]
-        assert column.values is not None
-        sink.points(key, step_array[place], column.values[order], records=record_array[place])
+            rows, values = out.setdefault(key, ([], []))
+            found = [entries[row][key] for row in members]
+            if set(map(type, found)) <= {float, int}:
+                rows.extend(members)
+                values.extend(found)
+                continue
+            for row, value in zip(members, map(_number, found), strict=True):
+                if value is not None:
+                    rows.append(row)
+                    values.append(value)
+    return out
 
 
 def _number(value: object) -> int | float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -109,12 +110,15 @@ def column_of(rows: Iterable[int], values: list[object], total: int) -> Column:
     """A column from mixed Python values: numbers and booleans as they are, anything else as text."""
     index = np.fromiter(rows, dtype=np.int64)
     place = None if len(index) == total else index
-    if all(type(v) is int for v in values) and all(-(2**63) <= v < 2**63 for v in values):  # type: ignore[operator]
-        return Column(place, np.array(values, dtype=np.int64))
-    if all(isinstance(v, (int, float)) for v in values):
-        if all(isinstance(v, bool) for v in values):
+    kinds = set(map(type, values))
+    if kinds <= {int, bool}:
+        with suppress(OverflowError):
             return Column(place, np.array(values, dtype=np.int64))
-        return Column(place, np.array([_float(v) for v in values], dtype=np.float64))
+    if kinds <= {int, bool, float}:
+        try:
+            return Column(place, np.array(values, dtype=np.float64))
+        except OverflowError:  # an integer beyond all floats
+            return Column(place, np.array([_float(v) for v in values], dtype=np.float64))
     return Column(place, None, [v if isinstance(v, str) else repr(v) for v in values])
 
 
