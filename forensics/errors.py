@@ -13,7 +13,7 @@ class InputError(Exception):
         self.hint = hint
 
 
-class SeveralRuns(InputError):
+class SeveralRunsError(InputError):
     """The path holds more than one run. ``runs`` are their names and paths."""
 
     def __init__(self, path: Path, runs: tuple[tuple[str, str], ...]) -> None:

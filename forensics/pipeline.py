@@ -19,7 +19,7 @@ from forensics.correlate.stability import stability
 from forensics.correlate.verdict import verdict
 from forensics.correlate.view import View
 from forensics.detectors import Incident, find_incidents
-from forensics.errors import InputError, SeveralRuns
+from forensics.errors import InputError, SeveralRunsError
 from forensics.model import Case, Event, NotChecked, Rejected, Run, RunInfo, Series, Severity, Signal, SignalInfo, SourceInfo
 from forensics.parsers.discovery import DiscoveredRun, discover
 from forensics.parsers.interface import Progress
@@ -39,7 +39,7 @@ AROUND_POINTS = 400
 def find_run(path: Path, choose: str | None = None) -> DiscoveredRun:
     """The one run under a path. ``choose`` is a part of a run's path or name where there are several.
 
-    Raises InputError where there is nothing to read and SeveralRuns where the path holds more than one.
+    Raises InputError where there is nothing to read and SeveralRunsError where the path holds more than one.
     """
     if not path.exists():
         raise InputError(f"{path} does not exist", "check the path; give a run directory, a log file, or a folder that holds one")
@@ -52,13 +52,14 @@ def find_run(path: Path, choose: str | None = None) -> DiscoveredRun:
             raise InputError(f"no run under {path} matches {choose!r}", "the runs found are: " + ", ".join(r.name for r in found.runs[:20]))
     if not runs:
         damaged = "; ".join(f"{d.path}: {d.what}" for d in found.damage[:5])
-        looked = f"{found.unclaimed} file{'s' if found.unclaimed != 1 else ''} looked at, none is a log that is read here" if found.unclaimed else "there are no files in it"
+        many = "s" if found.unclaimed != 1 else ""
+        looked = f"{found.unclaimed} file{many} looked at, none is a log that is read here" if found.unclaimed else "there are no files in it"
         raise InputError(
             f"nothing to read in {path}: {damaged or looked}",
             "logs that are read: W&B .wandb, TensorBoard event files, MLflow (mlflow.db or mlruns), trainer_state.json, CSV, JSON lines",
         )
     if len(runs) > 1:
-        raise SeveralRuns(path, tuple((r.name, str(r.path)) for r in runs))
+        raise SeveralRunsError(path, tuple((r.name, str(r.path)) for r in runs))
     return runs[0]
 
 
@@ -82,12 +83,15 @@ def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choos
     """Analyse the run under a path: what happened, at which step, and why.
 
     ``metrics`` maps role -> logged name and overrides the vocabulary; ``choose`` picks a run where the path holds several;
-    ``progress`` is called with the bytes just read. Raises InputError (SeveralRuns among them) where there is nothing to
+    ``progress`` is called with the bytes just read. Raises InputError (SeveralRunsError among them) where there is nothing to
     analyse; damaged input is no error, it is listed in ``case.damage``.
     """
     run = load(Path(path), metrics=metrics, choose=choose, progress=progress)
     if not any(s.role in MEANINGFUL for s in run.signals):
-        raise InputError("no logged name was recognised as a loss, learning rate or any other known signal", f"say which is which with --metric loss=NAME; the names are: {_names(run)}")
+        raise InputError(
+            "no logged name was recognised as a loss, learning rate or any other known signal",
+            f"say which is which with --metric loss=NAME; the names are: {_names(run)}",
+        )
     return build_case(run)
 
 

@@ -105,8 +105,7 @@ def _event(event: EventView) -> Iterable[str]:
             yield ""
             yield from _table(("Experiment", "What", "Result", "Reading"), [tuple(text(c) for c in row) for row in event.replay.experiments])
     else:
-        plan = f"{text(event.best.replay)} " if event.best is not None and event.best.replay else ""
-        yield f"{plan}Not replayed yet: {code(f'forensics replay case.json --event {event.id} --recipe train.py')}"
+        yield f"To settle it: {text(event.best.replay)}." if event.best is not None and event.best.replay else "Not replayed."
 
 
 def _hypothesis(number: int, hypothesis: HypothesisView) -> Iterable[str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from forensics.errors import InputError, SeveralRuns
+from forensics.errors import InputError, SeveralRunsError
 from forensics.version import __version__
 
 COMMANDS = {
@@ -95,7 +95,7 @@ def _unknown(name: str) -> int:
 
 
 def _explain(problem: Exception) -> int:
-    if isinstance(problem, SeveralRuns):
+    if isinstance(problem, SeveralRunsError):
         sys.stderr.write(f"forensics: {problem}:\n")
         for name, path in problem.runs[:50]:
             sys.stderr.write(f"  {name}  {path}\n")

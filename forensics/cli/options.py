@@ -22,7 +22,7 @@ SHOW_FROM_BYTES = 20_000_000
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """PATH and how to read it."""
     parser.add_argument("path", type=Path, help="a run directory, a log file, or a folder that holds one run")
-    parser.add_argument("--metric", action="append", default=[], metavar="ROLE=NAME", help="read the logged NAME as ROLE (loss, lr, grad_norm, ...); repeatable")
+    parser.add_argument("--metric", action="append", default=[], metavar="ROLE=NAME", help="read NAME as ROLE (loss, lr, grad_norm, ...); repeatable")
     parser.add_argument("--run", metavar="NAME", help="which run, where the path holds several")
     parser.add_argument("--quiet", action="store_true", help="no progress bar and nothing on the terminal")
 
@@ -46,16 +46,23 @@ def metrics(pairs: list[str]) -> dict[str, str]:
 @contextmanager
 def reading(path: Path, quiet: bool) -> Iterator[Progress | None]:
     """A progress bar on standard error for long reads on a terminal; None otherwise."""
-    size = sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) if path.is_dir() else (path.stat().st_size if path.exists() else 0)
-    if quiet or not sys.stderr.isatty() or size < SHOW_FROM_BYTES:
+    if quiet or not sys.stderr.isatty() or (size := _size(path)) < SHOW_FROM_BYTES:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress as Bar, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
-    with Bar(TextColumn("reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=size)
         yield lambda count: bar.advance(task, count)
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+    return path.stat().st_size if path.exists() else 0
 
 
 @contextmanager

@@ -19,19 +19,23 @@ SILENT = (
 )
 
 
+NAN_FILTER = (
+    "this trainer's default filter (logging_nan_inf_filter) replaces a NaN loss by the running mean before logging; the gradient norm would show it"
+)
+
+
 def not_checked(run: Run) -> tuple[NotChecked, ...]:
     """The list for the case: missing roles, filters of the logger, coarse logging, and what scalars never show."""
     out = [NotChecked(role.value, why) for role, why in ASKED if isinstance(run.signal(role), Absent)]
     loss = run.signal(Role.LOSS)
     if run.notes.get("nan_filter_possible"):
-        out.append(
-            NotChecked("NaN losses", "this trainer's default filter (logging_nan_inf_filter) replaces a NaN loss by the running mean before logging; the gradient norm would show it")
-        )
+        out.append(NotChecked("NaN losses", NAN_FILTER))
     if not isinstance(loss, Absent) and len(loss) > 1:
         curve = loss.curve()
         every = float((curve.steps[-1] - curve.steps[0]) / max(len(curve) - 1, 1))
         if every > 1.5:
-            out.append(NotChecked("single steps", f"the loss is logged every {every:.0f} steps: what happened between, and leads shorter than that, are unknown"))
+            why = f"the loss is logged every {every:.0f} steps: what happened between, and leads shorter than that, are unknown"
+            out.append(NotChecked("single steps", why))
     precision = str(run.config.get("dtype") or run.config.get("precision") or "").lower()
     half = run.config.get("fp16") is True or precision in {"fp16", "float16", "16", "16-mixed"}
     if half and isinstance(run.signal(Role.LOSS_SCALE), Absent):

@@ -56,13 +56,26 @@ def rank(examined: Sequence[Examined], kind: EventKind, event: str) -> Ranking:
         if score < weights.SHOWN:
             rejected.append(Rejected(item.cause, event, _weak(item)))
         else:
-            hypotheses.append(
-                Hypothesis(item.cause, item.title, round(score, 4), item.part, item.supporting, item.against, item.missing, item.remedy, item.replay, item.manual)
-            )
+            hypotheses.append(_hypothesis(score, item))
     best = hypotheses[0].score if hypotheses else 0.0
     second = hypotheses[1].score if len(hypotheses) > 1 else 0.0
     undetermined = best < weights.UNDETERMINED_TOP or best - second < weights.UNDETERMINED_MARGIN
     return Ranking(tuple(hypotheses), tuple(rejected), undetermined)
+
+
+def _hypothesis(score: float, item: Examined) -> Hypothesis:
+    return Hypothesis(
+        cause=item.cause,
+        title=item.title,
+        score=round(score, 4),
+        role=item.part,
+        supporting=item.supporting,
+        against=item.against,
+        missing=item.missing,
+        remedy=item.remedy,
+        replay=item.replay,
+        manual=item.manual,
+    )
 
 
 def _weak(item: Examined) -> str:

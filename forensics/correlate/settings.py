@@ -61,14 +61,21 @@ def read_settings(config: Mapping[str, object]) -> Settings:
     adaptive = None if optimizer is None else any(word in optimizer for word in _ADAM_LIKE)
     if adaptive is None and numbers["beta2"] is not None:
         adaptive = True
-    half = plain.get("fp16")
     return Settings(
         **numbers,
         clip_logged=clip_logged,
         optimizer=optimizer,
         adaptive=adaptive,
-        half_precision=half if isinstance(half, bool) else str(plain.get("dtype", plain.get("precision", ""))).lower() in {"fp16", "float16", "16", "16-mixed"} or None,
+        half_precision=_half_precision(plain),
     )
+
+
+def _half_precision(plain: Mapping[str, object]) -> bool | None:
+    flag = plain.get("fp16")
+    if isinstance(flag, bool):
+        return flag
+    named = plain.get("dtype", plain.get("precision"))
+    return None if named is None else str(named).lower() in {"fp16", "float16", "16", "16-mixed"}
 
 
 def _number(plain: Mapping[str, object], aliases: tuple[str, ...]) -> float | None:

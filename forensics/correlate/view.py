@@ -113,8 +113,11 @@ class View:
     @cached_property
     def every(self) -> float:
         """Logging interval of the loss, or of the event's own signal."""
-        signal = self.curves.get(Role.LOSS) or next((p for p in self.curves.every(*(s.role for s in self.run.signals if s.role)) if p.name == self.event.signal), None)
-        return signal.every if signal is not None else 1.0
+        loss = self.curves.get(Role.LOSS)
+        if loss is not None:
+            return loss.every
+        roles = [s.role for s in self.run.signals if s.role]
+        return next((p.every for p in self.curves.every(*roles) if p.name == self.event.signal), 1.0)
 
     @cached_property
     def length(self) -> int:

@@ -45,7 +45,7 @@ def to_json(value: object) -> Any:
 
 def from_json(kind: type[T], data: object, where: str = "case") -> T:
     """Build a dataclass of the model from plain JSON data. Raises CaseFormatError, naming the place that does not fit."""
-    return typing.cast(T, _build(kind, data, where))
+    return typing.cast("T", _build(kind, data, where))
 
 
 def json_schema(kind: type) -> dict[str, Any]:

@@ -21,10 +21,10 @@ class Objective(StrEnum):
     REINFORCEMENT = "reinforcement"
 
 
-_SELF_SUPERVISED = ("byol", "simsiam", "dino", "moco", "simclr", "barlow", "vicreg", "contrastive", "target_ema", "ema_target", "jepa", "swav", "info_nce", "ntxent")
+_SELF_SUPERVISED = tuple(["byol", "simsiam", "dino", "moco", "simclr", "barlow", "vicreg", "contrastive", "target_ema", "ema_target", "jepa", "swav", "info_nce", "ntxent"])
 _ADVERSARIAL = ("gan", "discriminator", "adversarial", "wgan", "cyclegan", "stylegan")
 _REINFORCEMENT = ("ppo", "grpo", "rlhf", "a2c", "sac", "dqn", "reinforce", "policy_gradient")
-_GAN_LOSSES = frozenset({"loss_g", "loss_d", "g_loss", "d_loss", "lossg", "lossd", "loss_generator", "loss_discriminator", "generator_loss", "discriminator_loss"})
+_GAN_LOSSES = frozenset(["loss_g", "loss_d", "g_loss", "d_loss", "lossg", "lossd", "loss_generator", "loss_discriminator", "generator_loss", "discriminator_loss"])
 
 
 def objective(run: Run) -> Objective:
@@ -37,6 +37,6 @@ def objective(run: Run) -> Objective:
         return Objective.ADVERSARIAL
     words = "_".join(f"{normalise(str(k))}_{normalise(v) if isinstance(v, str) else ''}" for k, v in run.config.items()) + "_"
     for kind, marks in ((Objective.SELF_SUPERVISED, _SELF_SUPERVISED), (Objective.ADVERSARIAL, _ADVERSARIAL), (Objective.REINFORCEMENT, _REINFORCEMENT)):
-        if any(f"_{mark}_" in f"_{words}" or f"_{mark}" in f"_{words}" and len(mark) > 5 for mark in marks):
+        if any(f"_{mark}_" in f"_{words}" or (len(mark) > 5 and f"_{mark}" in f"_{words}") for mark in marks):
             return kind
     return Objective.ORDINARY

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="architecture",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.ATTN_LOGIT_MAX,),
-    replay="R14: QK-norm or a softcap removes it; R8 does not",
+    replay="QK-norm or a softcap removes it (R14), optimizer changes do not (R8)",
 )
 
 HEALTHY = 30.0

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="architecture",
     part=Part.TRIGGER,
     needs=(Role.GRAD_NORM,),
-    replay="R7 with a clip, R14 by component",
+    replay="replay with a clip (R7) and by component (R14)",
 )
 
 GROWTH_STEPS = 3
@@ -30,11 +30,13 @@ def examine(view: View) -> Examination:
     if grad.onset_step is None or grad.factor < signs.SURGE:
         return found.exclude("the gradient norm did not surge")
     if grad.grew >= GROWTH_STEPS:
-        found.supports(weights.STRONG, f"the gradient norm at least doubled at each of {grad.grew} successive logged steps", Role.GRAD_NORM, grad.peak_step, grad.peak)
+        text = f"the gradient norm at least doubled at each of {grad.grew} successive logged steps"
+        found.supports(weights.STRONG, text, Role.GRAD_NORM, grad.peak_step)
     elif view.event.kind in {EventKind.DIVERGENCE, EventKind.NON_FINITE} and view.rise is not None:
-        found.supports(weights.REQUIRED, f"the gradient norm grew with the loss to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step, grad.peak)
+        text = f"the gradient norm grew with the loss to {grad.factor:.3g} times its level"
+        found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.peak_step)
     else:
-        found.supports(weights.SUPPORT, f"the gradient norm reached {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step, grad.peak)
+        found.supports(weights.SUPPORT, f"the gradient norm reached {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
     if signs.precursor(view):
         found.supports(weights.SUPPORT, f"it left its level {view.grad_lead} steps before the loss", Role.GRAD_NORM, grad.onset_step)
     elif view.grad_lead == 0 and signs.brief(view):

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="data",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R2 reproduces it, R3 does not, R4 names the samples",
+    replay="the batch spikes at an earlier state too (R2), other batches do not (R3), losses per sample name the culprits (R4)",
 )
 
 CERTAIN = 0.01
@@ -30,12 +30,13 @@ def examine(view: View) -> Examination:
     if again is not None and again.p_value < CERTAIN:
         steps = ", ".join(str(s) for s in again.steps)
         text = f"batch {again.batch_id} stood at the events of steps {steps} (chance of that: {again.p_value:.1g})"
-        found.supports(weights.STRONG, text, Role.BATCH_ID, view.onset, str(again.batch_id))
+        found.supports(weights.STRONG, text, Role.BATCH_ID, view.onset)
     if signs.brief(view):
         points = max(loss.points_up or 1, 1)
-        found.supports(weights.REQUIRED, f"the loss was back at its level after {points} logged step{'s' if points > 1 else ''}", Role.LOSS, view.rise.peak_step, loss.peak)
+        text = f"the loss was back at its level after {points} logged step{'s' if points > 1 else ''}"
+        found.supports(weights.REQUIRED, text, Role.LOSS, view.rise.peak_step)
         if loss.factor >= 1.5:
-            found.supports(weights.HINT, f"it reached {loss.factor:.2f} times its level at once", Role.LOSS, loss.peak_step, loss.peak)
+            found.supports(weights.HINT, f"it reached {loss.factor:.2f} times its level at once", Role.LOSS, loss.peak_step)
     elif signs.lingering(view):
         half = "never came back" if loss.half_life is None else f"needed {loss.half_life} logged steps to lose half of its rise"
         found.contradicts(weights.AGAINST, f"the loss {half}: a bad batch ends with the batch", Role.LOSS)

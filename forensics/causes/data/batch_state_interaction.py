@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="data",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R1 reproduces, R2 and R3 do not",
+    replay="the event comes back (R1), but neither the batch at an earlier state (R2) nor other batches at this one (R3) bring it",
 )
 
 

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="data",
     part=Part.TRIGGER,
     needs=(Role.BATCH_ID,),
-    replay="R4: the loss of replayed batches is lower than that of unseen ones",
+    replay="the loss of replayed batches is lower than that of unseen ones (R4)",
 )
 
 

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="data",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R4: loss per token, decoded labels",
+    replay="loss per token and decoded labels of the step (R4)",
 )
 
 MORE_GRADIENT = 1.4

@@ -26,7 +26,8 @@ def examine(view: View) -> Examination:
     if signs.brief(view):
         return found.exclude("the loss was back at once: the data after it are the same as before")
     if signs.gradient_calm_while_loss_away(view):
-        found.supports(weights.REQUIRED, "the gradient norm was soon normal while the loss was still up: the model is well, the data are new to it", Role.GRAD_NORM)
+        text = "the gradient norm was soon normal while the loss was still up: the model is well, the data are new to it"
+        found.supports(weights.REQUIRED, text, Role.GRAD_NORM)
     elif view.event.kind is EventKind.LEVEL_SHIFT and grad is not None and grad.onset_step is None:
         found.supports(weights.REQUIRED, "the loss moved to a new level and the gradient norm did not move", Role.GRAD_NORM)
     if signs.sudden(view) and view.event.kind is not EventKind.DRIFT:

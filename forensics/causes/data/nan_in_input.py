@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="data",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R4 scans the inputs; R2 reproduces it at any state, R5 changes nothing",
+    replay="scan the inputs of the step (R4); the NaN comes at any state (R2) and any precision (R5)",
 )
 
 
@@ -29,7 +29,7 @@ def examine(view: View) -> Examination:
         return found.exclude("the loss scale fell in a burst: the overflow is in the scaled gradients")
     loss = view.curves.get(Role.LOSS)
     if loss is not None and loss.name == broken.signal:
-        found.supports(weights.REQUIRED, f"{broken.text}; the loss was normal until the step before", Role.LOSS, broken.onset_step, "NaN")
+        found.supports(weights.REQUIRED, f"{broken.text}; the loss was normal until the step before", Role.LOSS, broken.onset_step)
     else:
         found.supports(weights.HINT, broken.text, None, broken.onset_step)
     grad = view.grad

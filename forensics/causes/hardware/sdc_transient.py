@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="hardware",
     part=Part.TRIGGER,
     needs=(Role.GRAD_NORM,),
-    replay="R1 does not bring it back on the same GPU nor on another (R9)",
+    replay="replay the step: it stays calm on the same GPU (R1) and on another (R9)",
 )
 
 
@@ -32,11 +32,13 @@ def examine(view: View) -> Examination:
         return found.exclude("the learning rate had just jumped")
     sharp = grad.grew <= 1 or grad.first_factor >= 0.5 * grad.factor
     if grad.factor >= signs.SURGE and sharp and not signs.precursor(view):
-        found.supports(weights.REQUIRED, f"the gradient norm went to {grad.factor:.3g} times its level in one step, without a precursor", Role.GRAD_NORM, grad.onset_step)
+        text = f"the gradient norm went to {grad.factor:.3g} times its level in one step, without a precursor"
+        found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.onset_step)
     elif grad.factor >= signs.SURGE and view.rise is None:
         found.supports(weights.SUPPORT, f"the gradient norm went to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.onset_step)
     if signs.gradient_upset(view) and view.rise is not None and signs.sudden(view):
-        found.supports(weights.SUPPORT, "loss and gradient norm then decayed over tens of steps: a stored number was hit and is being relearned", Role.GRAD_NORM)
+        text = "loss and gradient norm then decayed over tens of steps: a stored number was hit and is being relearned"
+        found.supports(weights.SUPPORT, text, Role.GRAD_NORM)
     if grad.grew >= 3:
         found.contradicts(weights.AGAINST, f"the gradient norm grew over {grad.grew} steps: errors of the hardware do not grow", Role.GRAD_NORM)
     if signs.brief(view):

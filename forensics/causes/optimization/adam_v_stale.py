@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.LOSS,),
-    replay="R8: beta2 0.95 or update clipping removes it; R2 does not reproduce it",
+    replay="replay with beta2 0.95 or clipped updates: the event goes (R8); at an earlier state it does not come (R2)",
 )
 
 SLOW_BETA2 = 0.98

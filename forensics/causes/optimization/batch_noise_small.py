@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.BATCH_SIZE,),
-    replay="accumulate eight times: the noise falls by the root of eight",
+    replay="accumulate over eight steps: the noise falls by the root of eight",
 )
 
 SMALL = 4

@@ -14,7 +14,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.TRIGGER,
     needs=(Role.BATCH_SIZE,),
-    replay="R3 with the old batch size, R6",
+    replay="replay with the old batch size (R3) or a scaled learning rate (R6)",
 )
 
 REACH = 50
@@ -34,7 +34,8 @@ def examine(view: View) -> Examination:
     if change is None or change.baseline is None or change.peak is None:
         return found.exclude("the batch size did not change around the onset")
     ratio = change.peak / change.baseline
-    found.supports(weights.STRONG, f"the batch size went from {change.baseline:g} to {change.peak:g} at step {change.onset_step}", Role.BATCH_SIZE, change.onset_step)
+    text = f"the batch size went from {change.baseline:g} to {change.peak:g} at step {change.onset_step}"
+    found.supports(weights.STRONG, text, Role.BATCH_SIZE, change.onset_step)
     schedule = view.schedule
     if schedule is not None:
         before, after = schedule.at(change.onset_step - 1), schedule.at(change.onset_step)

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.AMPLIFIER,
     needs=(Role.GRAD_NORM,),
-    replay="R7: clip at 1.0 removes the event",
+    replay="replay with gradients clipped at 1.0: the event goes (R7)",
 )
 
 LOOSE = 10.0

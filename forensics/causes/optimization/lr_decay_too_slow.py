@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.LR,),
-    replay="R6 with 0.66 to 0.9 of the learning rate",
+    replay="replay with 0.66 to 0.9 of the learning rate (R6)",
 )
 
 

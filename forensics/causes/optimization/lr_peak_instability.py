@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.LR,),
-    replay="R6, R8 with beta2 0.95",
+    replay="replay with a lower learning rate (R6), or with beta2 0.95 (R8)",
 )
 
 WINDOW = 0.3

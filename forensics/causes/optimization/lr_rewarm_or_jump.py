@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.TRIGGER,
     needs=(Role.LR,),
-    replay="R6 with the old learning rate, R11 for the scheduler's state",
+    replay="replay from before the jump with the old learning rate (R6); audit the scheduler in the checkpoint (R11)",
 )
 
 
@@ -26,12 +26,12 @@ def examine(view: View) -> Examination:
     if jump is None:
         return found.exclude("the learning rate did not rise around the onset")
     how = f"the learning rate went from {jump.before:.3g} to {jump.after:.3g} (x{jump.factor:.3g}) at step {jump.step}"
-    found.supports(weights.STRONG if jump.new_maximum else weights.REQUIRED, how, Role.LR, jump.step, jump.factor)
+    found.supports(weights.STRONG if jump.new_maximum else weights.REQUIRED, how, Role.LR, jump.step)
     lag = view.anchor - jump.step
-    if view.rise is not None and 0 <= lag:
-        found.supports(weights.SUPPORT, f"the loss rose {lag} steps after it", Role.LOSS, view.anchor)
+    if view.rise is not None and lag >= 0:
+        found.supports(weights.SUPPORT, f"the loss rose {lag} step{'' if lag == 1 else 's'} after it", Role.LOSS, view.anchor)
     if view.grad is not None and view.grad.onset_step is not None and view.grad.onset_step >= jump.step:
-        found.supports(weights.HINT, f"the gradient norm followed, x{view.grad.factor:.3g}", Role.GRAD_NORM, view.grad.peak_step, view.grad.factor)
+        found.supports(weights.HINT, f"the gradient norm followed, x{view.grad.factor:.3g}", Role.GRAD_NORM, view.grad.peak_step)
     if not jump.new_maximum:
         found.contradicts(weights.DOUBT, "the learning rate only returned to a value the run had trained at before", Role.LR, jump.step)
     found.remedy = (

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.LR,),
-    replay="R6: halve the learning rate; R3 keeps the event",
+    replay="replay with half the learning rate: the event goes (R6); with other batches it stays (R3)",
 )
 
 HIGH_ADAPTIVE = 5e-3

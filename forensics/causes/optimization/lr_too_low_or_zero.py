@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.TRIGGER,
     needs=(Role.LR,),
-    replay="R6 with ten times the learning rate",
+    replay="replay with ten times the learning rate (R6)",
 )
 
 
@@ -33,5 +33,8 @@ def examine(view: View) -> Examination:
     found.supports(weights.SUPPORT, f"{left} more steps were computed at that learning rate", Role.LR, int(schedule.steps[-1]))
     if view.loss is not None and abs(view.loss.settled_z) < 4:
         found.supports(weights.HINT, "the loss stayed where it was", Role.LOSS)
-    found.remedy = f"Everything after step {step} is lost: find what set the learning rate to zero (scheduler length, a group's rate) and resume from step {step}."
+    found.remedy = (
+        f"Everything after step {step} is lost: find what set the learning rate to zero (scheduler length, a group's rate) "
+        f"and resume from step {step}."
+    )
     return found

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.TRIGGER,
     needs=(Role.LR,),
-    replay="R6: the same start with a linear warmup of 500 to 2000 steps",
+    replay="the same start with a linear warmup of 500 to 2000 steps (R6)",
 )
 
 SHORT_STEPS = 30

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.AMPLIFIER,
     needs=(Role.GRAD_NORM, Role.LOSS),
-    replay="R8: zero the moments after the spike; the recovery is faster",
+    replay="replay with the moments zeroed after the spike: the run recovers faster (R8)",
 )
 
 SPIKE = 50.0

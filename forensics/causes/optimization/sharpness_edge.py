@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="optimization",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.LOSS,),
-    replay="R15: curvature against 2/lr; R6 with half the learning rate calms at once",
+    replay="measure the curvature against 2/lr (R15); half the learning rate calms at once (R6)",
 )
 
 

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="precision",
     part=Part.TRIGGER,
     needs=(Role.LOSS_SCALE,),
-    replay="R10: finite at a lower scale; R5 removes it",
+    replay="finite at a lower scale (R10), calm in float32 (R5)",
 )
 
 
@@ -25,9 +25,10 @@ def examine(view: View) -> Examination:
     burst = view.incident.member(EventKind.LOSS_SCALE_DROP, EventKind.LOSS_SCALE_COLLAPSE)
     if burst is None:
         return found.exclude("the loss scale did not fall in a burst")
-    found.supports(weights.STRONG, burst.text, Role.LOSS_SCALE, burst.onset_step, burst.peak)
+    found.supports(weights.STRONG, burst.text, Role.LOSS_SCALE, burst.peak_step)
     if view.grad is not None and view.grad.bad:
-        found.supports(weights.SUPPORT, f"the gradient norm was not finite at {view.grad.bad} logged steps: they were skipped", Role.GRAD_NORM, burst.onset_step)
+        text = f"the gradient norm was not finite at {view.grad.bad} logged steps: they were skipped"
+        found.supports(weights.SUPPORT, text, Role.GRAD_NORM, burst.onset_step)
     if burst.kind is EventKind.LOSS_SCALE_COLLAPSE:
         found.contradicts(weights.DOUBT, "halving did not help for long: more than the scale was wrong", Role.LOSS_SCALE, burst.peak_step)
     if view.rise is not None and view.rise.onset_step < burst.onset_step:

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="precision",
     part=Part.TRIGGER,
     needs=(Role.LOSS_SCALE,),
-    replay="R5: still explodes in float32 = optimisation; calm = float16 activations",
+    replay="replay in float32 (R5): still explodes = optimisation, calm = float16 activations",
 )
 
 
@@ -25,7 +25,7 @@ def examine(view: View) -> Examination:
     collapse = view.incident.member(EventKind.LOSS_SCALE_COLLAPSE)
     if collapse is None:
         return found.exclude("the loss scale did not collapse")
-    found.supports(weights.STRONG, collapse.text, Role.LOSS_SCALE, collapse.onset_step, collapse.peak)
+    found.supports(weights.STRONG, collapse.text, Role.LOSS_SCALE, collapse.peak_step)
     if view.rise is not None and view.rise.onset_step >= collapse.onset_step:
         found.supports(weights.SUPPORT, f"the loss rose {view.rise.onset_step - collapse.onset_step} steps later", Role.LOSS, view.rise.onset_step)
     if not collapse.recovered:

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="precision",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R14: guard the operation; R5 changes nothing",
+    replay="guard the operation (R14); higher precision changes nothing (R5)",
 )
 
 
@@ -26,7 +26,7 @@ def examine(view: View) -> Examination:
         return found.exclude("the loss was already rising before the NaN")
     if view.incident.member(EventKind.LOSS_SCALE_DROP, EventKind.LOSS_SCALE_COLLAPSE) is not None:
         return found.exclude("the loss scale fell in a burst: the overflow is in the scaled gradients")
-    found.supports(weights.SUPPORT, f"{broken.text}, without any growth before it", Role.LOSS, broken.onset_step, "NaN")
+    found.supports(weights.SUPPORT, f"{broken.text}, without any growth before it", Role.LOSS, broken.onset_step)
     found.missing.append("the first non-finite module (a replay's microscope names it)")
     found.remedy = "Guard log, sqrt, division and normalisation with an epsilon inside the operation."
     return found

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="resume",
     part=Part.TRIGGER,
     needs=(Role.GRAD_NORM,),
-    replay="R12: one rank against several, one step",
+    replay="one rank against several, one step (R12)",
 )
 
 
@@ -30,7 +30,8 @@ def examine(view: View) -> Examination:
         return found.exclude("the loss moved at the same step: more than the gradient was affected")
     points = grad.points_up or 0
     if points >= 2 and grad.grew <= 1 and grad.first_factor > 0.3 * grad.factor:
-        found.supports(weights.REQUIRED, f"the gradient norm was {grad.factor:.3g} times its level for {points} logged steps and normal before and after", Role.GRAD_NORM, grad.peak_step)
+        text = f"the gradient norm was {grad.factor:.3g} times its level for {points} logged steps and normal before and after"
+        found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.peak_step)
         found.supports(weights.SUPPORT, "the loss of these steps is normal: only the gradient was wrong", Role.LOSS, grad.peak_step)
     found.missing.append("gradient norms per rank, and what scaled the gradients (loss scale, accumulation, world size)")
     found.remedy = "Check what multiplies the gradients between backward and step: unscaling, accumulation, all-reduce (sum against mean)."

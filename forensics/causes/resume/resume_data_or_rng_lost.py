@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="resume",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R11 audits sampler and RNG, R16 reorders",
+    replay="audit sampler and random states (R11), reorder the window (R16)",
 )
 
 

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="resume",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R11 audits the state; with the state loaded there is no event",
+    replay="audit the optimizer's state in the checkpoint (R11): with it loaded there is no event",
 )
 
 

@@ -12,7 +12,7 @@ INFO = CauseInfo(
     family="resume",
     part=Part.TRIGGER,
     needs=(Role.LR,),
-    replay="R11 audits the state",
+    replay="audit the scheduler's state in the checkpoint (R11)",
 )
 
 

@@ -13,7 +13,7 @@ INFO = CauseInfo(
     family="resume",
     part=Part.TRIGGER,
     needs=(Role.LOSS,),
-    replay="R11: compare the checkpoint's tensors; load the one before",
+    replay="compare the checkpoint's tensors with the one before (R11)",
 )
 
 SLOW_POINTS = 6

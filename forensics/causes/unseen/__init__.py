@@ -1,0 +1,23 @@
+"""The causes without a rule: logs as they are usually written cannot decide them.
+
+They are listed in the case as not visible in the run's logs, and have a manual page like every other cause.
+"""
+
+from __future__ import annotations
+
+from forensics.causes.unseen import architecture, data_content, data_order, hardware, optimization, precision, resume, rl
+from forensics.causes.unseen.entry import Unseen
+
+UNSEEN: tuple[Unseen, ...] = (
+    *optimization.TABLE,
+    *data_content.TABLE,
+    *data_order.TABLE,
+    *precision.TABLE,
+    *architecture.TABLE,
+    *resume.TABLE,
+    *hardware.TABLE,
+    *rl.TABLE,
+)
+"""Every cause of the catalogue that has no rule module."""
+
+__all__ = ["UNSEEN", "Unseen"]

@@ -1,0 +1,362 @@
+"""Causes of the family precision that have no rule."""
+
+from __future__ import annotations
+
+from forensics.causes.unseen.entry import Unseen
+from forensics.model import Part
+from forensics.vocabulary import Role
+
+TABLE: tuple[Unseen, ...] = (
+    Unseen(
+        id="fp16_underflow",
+        title="float16 gradients vanish",
+        family="precision",
+        part=Part.SUSCEPTIBILITY,
+        needs=(Role.LOSS_SCALE, "share of gradient entries that are exactly zero", Role.GRAD_NORM_GROUP),
+        replay="R10: a scale of 2^8 times restores them; R5 restores them",
+        manual="""
+The loss scale is so small that small gradients are flushed to zero.
+
+What happened
+float16 cannot hold values much below 6e-8. When the loss scale has been driven down and does not come back, the small
+gradients of early layers become exact zeros and those layers stop learning.
+
+How it shows in logs
+The loss scale stays at 2^8 or below for 1,000 steps or more, and over 5 % of gradient entries are exactly zero, or
+the gradient norm of early layers goes to 0. The loss sits on a plateau.
+
+What would contradict it
+The share of exact zeros is small. The run is in bf16 or float32.
+
+Looks like, but is not
+vanishing_or_dead_units: holds in float32 too.
+
+lr_too_low_or_zero: gradients are alive, steps are not.
+
+loss_scale_collapse: what drove the scale down in the first place.
+
+How to confirm
+Replay one step at 2^8 times the scale (R10) and in float32 (R5): the zeros become numbers.
+
+Fix
+A floor of 2^7 or more for the scale, a shorter growth interval, or bf16. Find what pushed the scale down first.
+
+References
+OPT-175B chronicles (scales that underflow massively). Reported: Micikevicius et al. 2018, mixed precision training.
+""",
+    ),
+    Unseen(
+        id="scale_growth_trigger",
+        title="The event followed a doubling of the loss scale",
+        family="precision",
+        part=Part.TRIGGER,
+        needs=(Role.LOSS_SCALE, Role.LOSS, Role.SKIPPED),
+        replay="R10: the same steps at a fixed, lower scale",
+        manual="""
+The scaler had just doubled its scale when the loss broke away.
+
+What happened
+Dynamic scaling doubles the loss scale after a quiet interval. When the doubling lands on a state that is close to
+overflow, the next steps overflow, are skipped or are partly saturated, and the loss suffers.
+
+How it shows in logs
+The scale doubles within 20 steps before the onset, then is halved at least twice. In a public 13B run it went from
+32768 to 65536 at step 29,040; ten steps later the loss had risen from 2.77 to 7.34 while the scale fell to 8192.
+Cause or coincidence was not settled there.
+
+What would contradict it
+No doubling within 20 steps before the onset.
+
+Looks like, but is not
+fp16_grad_overflow: halvings without a doubling before them.
+
+loss_scale_collapse: the scale falls to its floor and stays.
+
+lr_peak_instability: the same run was also just past its warmup.
+
+How to confirm
+Replay from the checkpoint before with a fixed, lower scale (R10). If the loss is calm the doubling was the trigger;
+if not, it only came first.
+
+Fix
+Cap the scale at 2^15 to 2^16, or move to bf16.
+
+References
+BigScience tr1-13B training logs (public).
+""",
+    ),
+    Unseen(
+        id="fp16_activation_overflow",
+        title="float16 activations overflow",
+        family="precision",
+        part=Part.TRIGGER,
+        needs=(Role.ACT_MAX, Role.LOSS_SCALE, "first non-finite module"),
+        replay="R5 for one operation at a time; R14: scale queries and keys before the product",
+        manual="""
+The forward pass leaves the range of float16, whatever the loss scale is.
+
+What happened
+Products such as attention scores, the cube inside GeLU, or logits exceed 65,504 in the forward pass. Halving the loss
+scale does not help, because the scale only touches the backward pass. A softmax without subtraction of its maximum
+can also give a finite loss and a broken gradient.
+
+How it shows in logs
+The first non-finite tensor is in the forward pass, the largest activation was above 3e4 before it, and the loss scale
+halves down to its floor without effect.
+
+What would contradict it
+Only gradients are non-finite, and a lower scale makes them finite. The run is in bf16 or float32.
+
+Looks like, but is not
+fp16_grad_overflow: lower scales help.
+
+nan_in_input: one batch, any precision.
+
+attention_logit_growth: the slow growth that ends here in float16 runs.
+
+How to confirm
+Replay the step with one operation at a time in float32 (R5); the first non-finite module is named by the replay's
+microscope. Scaling queries and keys before their product (R14) removes an overflow of the attention scores.
+
+Fix
+Scale queries and keys before the matrix product, softmax in float32, bf16. One 175B project replaced GeLU by ReLU;
+the scaling of queries and keys did not save one 104B run.
+
+References
+BigScience tr8-104B, experiment 3. OPT-175B, run 11.10. Reported: GLM-130B 2023 (softmax in float32).
+""",
+    ),
+    Unseen(
+        id="bf16_update_stall",
+        title="Updates are rounded away in bf16",
+        family="precision",
+        part=Part.SUSCEPTIBILITY,
+        needs=("dtype of the stored parameters", Role.UW_RATIO, Role.LR, "two checkpoints ten steps apart"),
+        replay="R5 with float32 master weights; stochastic rounding",
+        manual="""
+The weights are stored in bf16, and updates smaller than half a unit in the last place vanish.
+
+What happened
+bf16 keeps 8 bits of precision. An update of less than about 2^-9 of a weight is rounded away when there is no float32
+master copy: adding 0.001 to 1.0 a thousand times leaves 1.0.
+
+How it shows in logs
+Parameters are bf16 without a master copy, the median update is under 2^-9 (0.002) of its weight, and more than half
+of the weights are unchanged from one step to the next. Progress stalls, worst in decay and tail where the learning
+rate is small.
+
+What would contradict it
+A float32 master copy exists.
+
+Looks like, but is not
+optimizer_not_stepping: all weights of a group are unchanged.
+
+lr_too_low_or_zero: the learning rate itself is tiny.
+
+adam_eps_too_large: the updates themselves are tiny.
+
+How to confirm
+Compare two checkpoints bit by bit. Replay a stretch with float32 master weights (R5): descent resumes.
+
+Fix
+Float32 master weights, stochastic rounding, or Kahan summation. A study of pure bf16 training regained up to 7 %
+accuracy this way.
+
+References
+Zamirai et al. 2020, arXiv 2010.06192.
+""",
+    ),
+    Unseen(
+        id="bf16_loss_quantisation",
+        title="The logged loss is rounded to bf16",
+        family="precision",
+        part=Part.AMPLIFIER,
+        needs=(Role.LOSS,),
+        replay="none: log the loss in float32",
+        manual="""
+The loss was averaged or printed in bf16 and takes only a few values. A logging artefact.
+
+What happened
+Between 1 and 2, bf16 values are 2^-7 apart, between 2 and 4 they are 2^-6 apart. A loss reported in bf16 moves in
+steps of that size, and small changes are either invisible or look like jumps.
+
+How it shows in logs
+Fewer distinct values than a fifth of the points in a window of 100, with gaps of exactly 2^-7 or 2^-6. A public 80B
+run showed 11 distinct values between 1.6562 and 1.7344.
+
+What would contradict it
+Many distinct values.
+
+Looks like, but is not
+lr_too_low_or_zero and other plateaus: the loss is flat, but its digits vary.
+
+metric_artifact: other ways in which the log and not the training is at fault.
+
+How to confirm
+Count distinct values and look at the gaps between them.
+
+Fix
+Compute and log the mean loss in float32. When reading such a log, treat changes below one step as no change.
+
+References
+IDEFICS chronicle. The spacing is arithmetic.
+""",
+    ),
+    Unseen(
+        id="attn_kernel_rounding_bias",
+        title="A fused attention kernel rounds with a bias",
+        family="precision",
+        part=Part.SUSCEPTIBILITY,
+        needs=("name and version of the attention kernel", Role.PARAM_NORM_GROUP, "spectral norm of query and key weights"),
+        replay="R5 for attention only: the plain kernel in float32",
+        manual="""
+Biased bf16 rounding in flash attention adds up along one low-rank direction until training breaks.
+
+What happened
+When attention takes a low-rank form, rounding errors of the fused bf16 kernel have a common sign and accumulate in
+the same direction of the weights. The run is calm for long and then explodes.
+
+How it shows in logs
+A long calm, then a sudden explosion at the same step in every deterministic repeat. The spectral norm of some query
+or key matrix drifts up before it. Attention logits may drift too.
+
+What would contradict it
+The event is the same with attention in float32.
+
+Looks like, but is not
+attention_logit_growth: persists in float32; QK-norm cures it.
+
+fp8_outlier: only in float8 runs, at the product inside SwiGLU.
+
+sdc_transient: does not repeat.
+
+How to confirm
+Replay with attention alone computed by the plain kernel in float32 (R5). Calm there and only there confirms it. Use
+deterministic kernels, and first measure the noise band (R0).
+
+Fix
+The corrected rescaling of the softmax proposed with the analysis, a newer kernel release, accumulation in float32, or
+QK-norm.
+
+References
+Qiu and Yao 2025, arXiv 2510.04212.
+""",
+    ),
+    Unseen(
+        id="fp8_outlier",
+        title="An outlier breaks float8 training",
+        family="precision",
+        part=Part.SUSCEPTIBILITY,
+        needs=(Role.ACT_MAX, "amax history of float8 tensors", Role.TOKENS),
+        replay="R5 in bf16; R14 with a smoothed SwiGLU",
+        manual="""
+A rare large activation does not fit the scale of a float8 tensor.
+
+What happened
+One scale per tensor, often taken from past steps, must cover all values. Late in training, the product inside SwiGLU
+aligns and produces sporadic outliers; they saturate or crush everything else.
+
+How it shows in logs
+The largest input of the down projection jumps tenfold or more, sporadically and late (about 200 billion tokens in a
+7B study), and the loss diverges in float8 only.
+
+What would contradict it
+A bf16 twin shows the same event.
+
+Looks like, but is not
+residual_growth: holds in any precision.
+
+attn_kernel_rounding_bias: in bf16 attention.
+
+low_precision_reduce_or_norm: tied to reductions, not to activations.
+
+How to confirm
+Replay the steps in bf16 (R5): calm. Replay with a smoothed SwiGLU (R14): calm in float8 too.
+
+Fix
+Scale by tile or block, use the current instead of the delayed maximum, keep that tensor in bf16.
+
+References
+Fishman et al. 2024, arXiv 2409.12517. DeepSeek-V3 (float8 with tile-wise scales).
+""",
+    ),
+    Unseen(
+        id="low_precision_reduce_or_norm",
+        title="Reductions or norms in 16 bit",
+        family="precision",
+        part=Part.SUSCEPTIBILITY,
+        needs=("dtype of gradient reduction, accumulation, softmax and norms", Role.GRAD_NORM),
+        replay="R12 together with R5 on the reduction only",
+        manual="""
+All-reduce, gradient accumulation, softmax or RMSNorm lose bits that matter.
+
+What happened
+Sums of many terms in 16 bit drop the small ones. The error grows with the number of accumulated micro-batches and of
+ranks, and norms below float32 amplify it.
+
+How it shows in logs
+Loss or gradient norm depends on the accumulation count or the world size beyond the noise of a repeat. Spikes become
+frequent after a change of dtype or topology.
+
+What would contradict it
+One and N accumulation steps agree within the noise band.
+
+Looks like, but is not
+grad_accum_normalisation: a plain factor, in any precision.
+
+grad_reduction_scale: an integer factor.
+
+fp8_outlier: in activations.
+
+How to confirm
+Compare one step with accumulation 1 and N, and with one and several ranks (R12); repeat with only the reduction in
+float32 (R5).
+
+Fix
+Accumulate and reduce gradients in float32; norms and softmax in float32. The 176B BLOOM run accumulated gradients in
+float32.
+
+References
+BLOOM chronicle. AdaGC 2025, arXiv 2502.11034 (RMSNorm below float32 provokes spikes).
+""",
+    ),
+    Unseen(
+        id="eps_flush_fp16",
+        title="Epsilon is zero in float16",
+        family="precision",
+        part=Part.TRIGGER,
+        needs=("dtype of the optimizer states", "epsilon in the configuration", "second moments in a checkpoint"),
+        replay="R8 with epsilon 1e-6 to 1e-4; float32 states",
+        manual="""
+An epsilon of 1e-8 is rounded to zero in float16, and Adam divides by zero.
+
+What happened
+The smallest positive float16 number is about 6e-8. Optimizer or normalisation code that runs in float16 turns an
+epsilon of 1e-8 into 0; where the second moment is also 0 the update is 0/0.
+
+How it shows in logs
+The first non-finite tensor is an update or a weight, not a loss or a gradient. The second moment holds exact zeros,
+and the states are float16.
+
+What would contradict it
+The optimizer states are float32.
+
+Looks like, but is not
+numeric_domain_error: the first non-finite value is inside the model.
+
+nan_in_input: in the batch.
+
+fp16_activation_overflow: in the forward pass, with growth before.
+
+How to confirm
+Read dtype and zeros of the second moment from a checkpoint. Replay the step with epsilon between 1e-6 and 1e-4, and
+with float32 states (R8).
+
+Fix
+Float32 optimizer states, or an epsilon of at least 1e-7.
+
+References
+Arithmetic.
+""",
+    ),
+)

@@ -1,0 +1,271 @@
+"""Causes of the family resume that have no rule."""
+
+from __future__ import annotations
+
+from forensics.causes.unseen.entry import Unseen
+from forensics.model import Part
+from forensics.vocabulary import Role
+
+TABLE: tuple[Unseen, ...] = (
+    Unseen(
+        id="resume_scaler_reset",
+        title="The loss scale was reset at the resume",
+        family="resume",
+        part=Part.TRIGGER,
+        needs=(Role.LOSS_SCALE, Role.SKIPPED, "marks of a resume"),
+        replay="R11 audits the scaler's state",
+        manual="""
+The scaler began again at its initial scale after a resume.
+
+What happened
+The scaler's state was not in the checkpoint or was not loaded. It starts at its initial scale, overflows, and halves
+until it is back; those steps are skipped.
+
+How it shows in logs
+The loss scale jumps by a factor of 4 or more at the resume and is then halved within about 20 steps. The loss moves
+little or not at all.
+
+What would contradict it
+The run is in bf16 or float32. The scale is continuous.
+
+Looks like, but is not
+scale_calibration_skips: the same search at the start of a run.
+
+fp16_grad_overflow: no resume before it.
+
+resume_optimizer_lost: the loss rises after the resume.
+
+How to confirm
+Audit the checkpoint for the scaler's state (R11).
+
+Fix
+Save and restore the scaler with the checkpoint.
+
+References
+Lightning issue 10766 (a hypothesis there). The rule is our own.
+""",
+    ),
+    Unseen(
+        id="grad_accum_normalisation",
+        title="Accumulated gradients are normalised wrongly",
+        family="resume",
+        part=Part.TRIGGER,
+        needs=("gradient accumulation factor", Role.TOK_VALID, Role.LOSS, Role.GRAD_NORM),
+        replay="R12: accumulation 1 against N at the same tokens",
+        manual="""
+Accumulation averages averages, or forgets to divide.
+
+What happened
+The loss of each micro-batch is averaged over its own tokens and then over micro-batches, so short ones weigh too
+much; or the sum is not divided by the number of micro-batches and everything is N times too large.
+
+How it shows in logs
+Logged loss or gradient norm differ by about the accumulation factor between two runs, versions or stretches that
+differ in nothing else; or they lean with the spread of valid tokens.
+
+What would contradict it
+Accumulation 1 and N agree within 1 % at equal tokens.
+
+Looks like, but is not
+packing_imbalance: the same weighting fault across ranks.
+
+grad_reduction_scale: the factor is a parallel size.
+
+batch_size_change_unscaled: the batch itself changed.
+
+How to confirm
+One step at the same tokens with accumulation 1 and N (R12): compare loss and gradients.
+
+Fix
+Divide the summed loss by the global number of target tokens; upgrade a trainer that is known to be affected.
+
+References
+Hugging Face blog, October 2024; transformers issues 34191, 35438 (the loss doubled at accumulation 2) and 37766.
+""",
+    ),
+    Unseen(
+        id="replica_desync",
+        title="Replicas drifted apart",
+        family="resume",
+        part=Part.SUSCEPTIBILITY,
+        needs=("hashes of replicated tensors on every rank",),
+        replay="R11: hashes of replicated tensors across ranks",
+        manual="""
+Tensors that must be equal on all ranks are not, and no scalar shows it.
+
+What happened
+A missing all-reduce, a clip on one rank only or a bug in a kernel lets copies of norms, biases or routers drift
+apart. Each rank trains a slightly different model.
+
+How it shows in logs
+It does not show in loss or gradient norm. In the public 176B run only 60 % of the layer-norm weights were still in
+sync after about 15 days, and nobody had noticed. Only hashes of replicated tensors reveal it.
+
+What would contradict it
+Hashes of replicated tensors are equal on all ranks.
+
+Looks like, but is not
+rank_seed_correlated: shards that should differ are equal.
+
+low_precision_reduce_or_norm: small errors in reductions that are shared by all ranks.
+
+How to confirm
+Compare hashes or bits of replicated tensors in a sharded checkpoint (R11).
+
+Fix
+Synchronise once, fix the missing reduction, and check hashes periodically.
+
+References
+BLOOM chronicle. TrainCheck, OSDI 2025, arXiv 2506.14813, case 1 (DS-1801).
+""",
+    ),
+    Unseen(
+        id="rank_seed_correlated",
+        title="Parallel shards were initialised alike",
+        family="resume",
+        part=Part.SUSCEPTIBILITY,
+        needs=("initial weights of every tensor-parallel shard", "the loss of a comparable run"),
+        replay="R12: a small model with one rank against several, from scratch",
+        manual="""
+All tensor-parallel ranks used one seed, so the shards of a matrix are copies.
+
+What happened
+Each rank draws its shard of a matrix from the same random stream. The matrix has repeated blocks, and the model
+behaves like a narrower one.
+
+How it shows in logs
+The loss looks fine. Evaluations lag behind a smaller model. The correlation of two shards of one matrix at
+initialisation is above 0.9. Scalars of this run alone cannot show it.
+
+What would contradict it
+The shards are independent.
+
+Looks like, but is not
+model_shape_error: another parameter count.
+
+replica_desync: copies that should be equal differ.
+
+worker_rng_duplicate: the data are duplicated, not the weights.
+
+How to confirm
+Correlate the shards of the first checkpoint. Train a small model from scratch with one rank and with several (R12).
+
+Fix
+Add the tensor-parallel rank to the seed. The SmolLM3 run was restarted for this after about one trillion tokens.
+
+References
+SmolLM3 training playbook (fourth mystery).
+""",
+    ),
+    Unseen(
+        id="software_version_change",
+        title="A library, kernel or driver changed",
+        family="resume",
+        part=Part.TRIGGER,
+        needs=("code and library versions of every attempt", Role.ACT_RMS, Role.THROUGHPUT),
+        replay="R13: bisect versions on a fixed checkpoint and batch (described, not run)",
+        manual="""
+A new version computes something slightly differently.
+
+What happened
+A restart brought another kernel, library or driver. Numerics, fusion or defaults differ, and the dynamics of the run
+change at that boundary.
+
+How it shows in logs
+Activation RMS, gradient norm or throughput step at the boundary of two attempts whose versions differ while the
+configuration does not.
+
+What would contradict it
+The versions on both sides are equal.
+
+Looks like, but is not
+config_edit: settings differ.
+
+straggler_throttle: throughput steps without a restart.
+
+resume_weights_wrong: the first loss after the restart is already off.
+
+How to confirm
+Repeat one step from a fixed checkpoint and batch under both versions; bisect if they differ (R13).
+
+Fix
+Pin versions; log them per attempt; change one thing per restart.
+
+References
+OPT-175B chronicles (a framework update changed the path of activation norms and gave 2 % speed).
+""",
+    ),
+    Unseen(
+        id="config_edit",
+        title="A setting was changed at a restart",
+        family="resume",
+        part=Part.TRIGGER,
+        needs=("configuration of every attempt", Role.LR, Role.CLIP),
+        replay="replay with the settings reverted one by one",
+        manual="""
+The event begins in the attempt whose configuration differs from the one before.
+
+What happened
+A restart was used to change learning rate, clip, decay, batch, dropout or activation, on purpose or by accident. What
+follows is the effect of the change.
+
+How it shows in logs
+The configurations of two attempts differ, and the event lies within the attempt after the change.
+
+What would contradict it
+The configurations are equal.
+
+Looks like, but is not
+resume_scheduler_lost and resume_optimizer_lost: state was lost while settings are equal.
+
+software_version_change: versions differ instead.
+
+How to confirm
+Replay the attempt's first steps with the settings reverted one by one.
+
+Fix
+Write every change into the run's timeline; change one setting per restart.
+
+References
+OPT-175B, the lineage of runs 11.x and 12.x.
+""",
+    ),
+    Unseen(
+        id="train_eval_mode_error",
+        title="The model was left in the wrong mode",
+        family="resume",
+        part=Part.TRIGGER,
+        needs=(Role.VAL_LOSS, Role.LOSS, "steps of evaluations"),
+        replay="R14: replay with dropout and normalisation in training mode",
+        manual="""
+After an evaluation the model trains on in evaluation mode, or with averaged weights.
+
+What happened
+eval() was not undone, or the weights were swapped for their average and not swapped back. Dropout is off, BatchNorm
+uses running statistics, or training continues from other weights.
+
+How it shows in logs
+A shift of the loss that begins one step after an evaluation and repeats with the evaluation interval; the noise level
+changes with it.
+
+What would contradict it
+The shift is not tied to evaluations.
+
+Looks like, but is not
+data_order_correlated: the period is that of the data.
+
+epoch_boundary_step: the period is an epoch.
+
+norm_layer_instability: evaluation suffers, training does not.
+
+How to confirm
+Replay the steps after an evaluation in training mode (R14) and compare with the log.
+
+Fix
+Set the mode explicitly at the start of every training step; restore weights in a finally block.
+
+References
+Our own rule.
+""",
+    ),
+)
