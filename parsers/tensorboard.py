@@ -133,6 +133,41 @@ def _open(source: Source, sink: Sink) -> Iterator[_Reader]:
 
 
 @dataclass(slots=True)
+class _Places:
+    """Damaged records: all counted, the first ones kept with the step logged before each."""
+
+    count: int = 0
+    records: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+
+    def add(self, records: list[int], points: Points) -> None:
+        """Take the damaged records of the latest batch, ascending."""
+        self.count += len(records)
+        for record in records[: max(0, LISTED - len(self.records))]:
+            self.records.append(record)
+            step = points.near(record)
+            if step is not None and step not in self.steps:
+                self.steps.append(step)
+
+    def counted(self) -> str:
+        """Their number in words."""
+        return f"{self.count:,} record{'' if self.count == 1 else 's'}"
+
+    def listed(self) -> str:
+        """The record numbers."""
+        return ", ".join(map(str, self.records)) + self._more()
+
+    def near(self) -> str:
+        """The steps around them."""
+        if not self.steps:
+            return ""
+        return f" near step{'' if len(self.steps) == 1 else 's'} {', '.join(map(str, self.steps))}{self._more()}"
+
+    def _more(self) -> str:
+        return ", ..." if self.count > len(self.records) else ""
+
+
+@dataclass(slots=True)
 class _Report:
     """Takes the batches of one file and tells the sink what they held and what was lost."""
 
@@ -141,12 +176,12 @@ class _Report:
     skipped: Counter[str] = field(default_factory=Counter)
     purges: list[int] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
-    unreadable: dict[int, int | None] = field(default_factory=dict)
-    failed: dict[int, int | None] = field(default_factory=dict)
+    failed: _Places = field(default_factory=_Places)
+    unreadable: _Places = field(default_factory=_Places)
+    mended: _Places = field(default_factory=_Places)
     gaps: list[tuple[Gap, int | None]] = field(default_factory=list)
     gap_bytes: int = 0
     gap_count: int = 0
-    mended: dict[int, int | None] = field(default_factory=dict)
     _plugins: dict[bytes, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -155,19 +190,16 @@ class _Report:
     def add(self, batch: Batch) -> None:
         """Read a batch, and remember what of it could not be."""
         self.points.add(batch)
-        for record in batch.bad:
-            self.failed[record] = self.points.near(record)
-        for record in self.points.malformed:
-            self.unreadable[record] = self.points.near(record)
+        self.failed.add(batch.bad, self.points)
+        self.unreadable.add(self.points.malformed, self.points)
         self.points.malformed.clear()
+        self.mended.add([gap.record for gap in batch.gaps if gap.recovered], self.points)
         for gap in batch.gaps:
-            if gap.recovered:
-                self.mended[gap.record] = self.points.near(gap.record)
-                continue
-            self.gap_count += 1
-            self.gap_bytes += gap.size
-            if self.gap_count <= LISTED or gap.kind in (GapKind.TAIL, GapKind.ZEROS):
-                self.gaps.append((gap, self.points.near(gap.record)))
+            if not gap.recovered:
+                self.gap_count += 1
+                self.gap_bytes += gap.size
+                if self.gap_count <= LISTED or gap.kind in _LAST:
+                    self.gaps.append((gap, self.points.near(gap.record)))
 
     def finish(self) -> None:
         """Hand everything over."""
@@ -226,27 +258,30 @@ class _Report:
     def _tell_damage(self) -> None:
         damage = self.sink.damage
         for places, what in ((self.failed, "with a wrong checksum"), (self.unreadable, "without a readable event")):
-            if places:
-                damage(f"{_count(places)} {what}: {_list(places)}", f"{_count(places)}{_near(places)}")
-        if self.mended:
-            damage(f"{_count(self.mended)} with a damaged length: {_list(self.mended)}", "nothing: the content passed its own checksum")
-        listed = self.gaps[:LISTED] + [g for g in self.gaps[LISTED:] if g[0].kind in (GapKind.TAIL, GapKind.ZEROS)]
-        for gap, near in listed:
+            if places.count:
+                damage(f"{places.counted()} {what}: {places.listed()}", f"{places.counted()}{places.near()}")
+        if self.mended.count:
+            damage(f"{self.mended.counted()} with a damaged length: {self.mended.listed()}", "nothing: the content passed its own checksum")
+        for gap, near in self.gaps:
             what, lost = _GAP_TEXTS[gap.kind]
             step = f" near step {near}" if near is not None else ""
             damage(f"{what} at byte {gap.offset:,} (record {gap.record})", f"{gap.size:,} bytes{step}{lost}")
-        if self.gap_count > len(listed):
-            rest = self.gap_bytes - sum(gap.size for gap, _ in listed)
-            damage(f"{self.gap_count - len(listed):,} more damaged places", f"{rest:,} bytes, at least one record at each")
+        if self.gap_count > len(self.gaps):
+            rest = self.gap_bytes - sum(gap.size for gap, _ in self.gaps)
+            damage(f"{self.gap_count - len(self.gaps):,} more damaged places", f"{rest:,} bytes, at least one record at each")
         if self.points.overflow:
             damage("more tags than a training log has", f"{self.points.overflow:,} points of the tags past that number")
 
+
+_LAST = (GapKind.TAIL, GapKind.ZEROS, GapKind.GIVEN_UP)
+"""Kinds that stand at the end of a file and are told however many came before."""
 
 _GAP_TEXTS = {
     GapKind.LENGTH: ("a damaged record length", ", at least 1 record"),
     GapKind.PAYLOAD: ("a damaged record that no other one follows", ", at least 1 record"),
     GapKind.OVERSIZE: ("a record too large to be read", ", 1 record (a scalar takes some 50 bytes)"),
     GapKind.TAIL: ("the file ends inside a record: stray bytes", ", at most 1 record: the writer was stopped, or is still writing"),
+    GapKind.GIVEN_UP: ("too many damaged places to go on", " in memory and everything after them"),
     GapKind.ZEROS: ("zeros where records should be", "; space that was reserved but never written, as after a power loss"),
 }
 
@@ -298,24 +333,6 @@ def _first_wall(head: bytes, source: Source) -> float:
 def _lfs_size(head: bytes) -> str:
     found = re.search(rb"\nsize (\d{1,15})\n", head[:1024])
     return f" ({int(found[1]):,} bytes)" if found else ""
-
-
-def _count(places: dict[int, int | None]) -> str:
-    return f"{len(places):,} record{'' if len(places) == 1 else 's'}"
-
-
-def _list(places: dict[int, int | None]) -> str:
-    numbers = ", ".join(str(record) for record in sorted(places)[:LISTED])
-    return f"{numbers}, ..." if len(places) > LISTED else numbers
-
-
-def _near(places: dict[int, int | None]) -> str:
-    steps = [step for _, step in sorted(places.items()) if step is not None]
-    if not steps:
-        return ""
-    shown = list(dict.fromkeys(steps))
-    text = ", ".join(str(step) for step in shown[:LISTED])
-    return f" near step{'' if len(shown) == 1 else 's'} {text}{', ...' if len(shown) > LISTED else ''}"
 
 
 def _short(error: Exception) -> str:

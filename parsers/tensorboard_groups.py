@@ -18,7 +18,13 @@ MIN_GROUP = 8
 """From this many records of equal length on, one matrix is cheaper than single records."""
 
 MATRIX_BYTES = 4096
-"""Payloads up to this length are checked as rows of a matrix, longer ones by themselves."""
+"""Payloads up to this length are checked as rows of a matrix; longer ones only where there are many of a length."""
+
+LARGEST_ROW = 65_000
+"""Payloads past this length always stand alone."""
+
+ROWS_PER_BYTE = 1 / 64
+"""Records of a long length that make a matrix worth while: its cost is per column."""
 
 _CRC = struct.Struct("<I")
 
@@ -41,19 +47,26 @@ class Checked:
     singles: list[tuple[int, bytes]] = field(default_factory=list)
     bad: list[int] = field(default_factory=list)
 
+    def merge(self, later: Checked) -> None:
+        """Take in the records that follow these."""
+        self.groups += later.groups
+        self.singles += later.singles
+        self.bad += later.bad
+
 
 def collect(buffer: bytes, numbers: IntArray, starts: IntArray, lengths: IntArray) -> Checked:
     """Check the payloads and sort them into groups of equal length and single records."""
     checked = Checked()
     if not len(starts):
         return checked
-    short = np.minimum(lengths, MATRIX_BYTES + 1).astype(np.uint16)
+    short = np.minimum(lengths, LARGEST_ROW + 1).astype(np.uint16)
     order = np.argsort(short, kind="stable")
     cuts = np.flatnonzero(np.diff(short[order])) + 1
     rest: list[IntArray] = []
     for members in np.split(order, cuts):
         length = int(lengths[members[0]])
-        if len(members) < MIN_GROUP or length > MATRIX_BYTES or length == 0:
+        fewest = MIN_GROUP if length <= MATRIX_BYTES else length * ROWS_PER_BYTE
+        if len(members) < fewest or length > LARGEST_ROW or length == 0:
             rest.append(members)
             continue
         group = _group(buffer, numbers[members], starts[members], length, checked)

@@ -7,15 +7,18 @@ Nothing marks the start of a record but the checksum of its length, which is wha
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from forensics.model import IntArray
+from forensics.parsers.tensorboard_chain import FRAME, follow_lengths
 from forensics.parsers.tensorboard_crc import Words, crc32c, masked, masked_rows, raw_rows, zeros_crc
 from forensics.parsers.tensorboard_groups import Group, collect, payload_sound, u32_at, u64_at
 
@@ -28,26 +31,14 @@ MAX_RECORD = 64 << 20
 HEADER = 12
 """Bytes of a length and its checksum."""
 
-FRAME = 16
-"""Bytes a record takes besides its payload."""
+SEARCH_BLOCK = 1 << 20
+"""Bytes searched for headers together: the intermediate arrays stay small."""
 
 CHECK_BUDGET = 4
 """Times the window that may be spent on checksums of doubtful records: overlapping claims cannot cost more."""
 
-LEARN = 64
-"""Records followed one by one before a guess at their period; twice as many after each guess that fails."""
-
-MATCH = 16
-"""Record sizes that must repeat for a guess."""
-
-HISTORY = 4096
-"""Record sizes remembered: longer periods are not found."""
-
-CANDIDATES = 8
-"""Periods compared for a guess."""
-
-FIRST_GUESS = 1024
-"""Records of a first guess; each that holds is followed by one four times as long."""
+MAX_GAPS = 100_000
+"""Damaged places of one stream that are stepped over. Past that it is noise or an attack, and each costs time."""
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
@@ -61,6 +52,7 @@ class GapKind(StrEnum):
     OVERSIZE = "oversize"
     TAIL = "tail"
     ZEROS = "zeros"
+    GIVEN_UP = "given up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +79,12 @@ class Batch:
     gaps: list[Gap]
 
 
-@dataclass(slots=True)
-class _Frames:
+class _Frames(NamedTuple):
     """Records found in a buffer: their numbers, payload starts and lengths, in order."""
 
-    numbers: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
+    numbers: IntArray
+    starts: IntArray
+    lengths: IntArray
 
 
 def read_records(read: Callable[[int], bytes], window: int = WINDOW) -> Iterator[Batch]:
@@ -104,13 +95,13 @@ def read_records(read: Callable[[int], bytes], window: int = WINDOW) -> Iterator
         data = read(want)
         framer.ended = not data
         framer.buffer = framer.buffer + data if framer.buffer else data
-        numbers, starts, lengths = framer.sure()
+        frames = framer.sure()
+        checked = collect(framer.buffer, *frames)
+        kept = framer.back_to_swallowed(frames, checked.bad)
+        if kept < len(frames.numbers):
+            checked = collect(framer.buffer, *(part[:kept] for part in frames))
         if framer.doubtful:
-            found = framer.careful()
-            numbers = np.concatenate([numbers, np.array(found.numbers, np.int64)])
-            starts = np.concatenate([starts, np.array(found.starts, np.int64)])
-            lengths = np.concatenate([lengths, np.array(found.lengths, np.int64)])
-        checked = collect(framer.buffer, numbers, starts, lengths)
+            checked.merge(collect(framer.buffer, *framer.careful()))
         gaps, mended = framer.take()
         yield Batch(checked.groups, checked.singles + mended, checked.bad, gaps)
         want = max(window, framer.need)
@@ -127,17 +118,36 @@ def header_length(head: bytes, position: int = 0) -> int | None:
 
 def find_headers(buffer: bytes, first: int = 0) -> IntArray:
     """Ascending positions >= ``first`` where a length below 4 GiB stands with its checksum."""
-    count = len(buffer) - HEADER + 1 - first
-    if count <= 0:
-        return np.empty(0, np.int64)
-    data = np.frombuffer(buffer, np.uint8)[first:]
-    zero = data == 0
+    parts = [_headers(buffer, start) for start in range(first, len(buffer) - HEADER + 1, SEARCH_BLOCK)]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _headers(buffer: bytes, first: int) -> IntArray:
+    """Headers that begin in one block."""
+    count = min(SEARCH_BLOCK, len(buffer) - HEADER + 1 - first)
+    zero = np.frombuffer(buffer, np.uint8, count + HEADER - 1, first) == 0
     likely = zero[4 : 4 + count] & zero[5 : 5 + count] & zero[6 : 6 + count] & zero[7 : 7 + count]
     # A run of zeros is not a header: the checksum of length zero is not zero.
     likely &= ~(zero[8 : 8 + count] & zero[9 : 9 + count] & zero[10 : 10 + count] & zero[11 : 11 + count])
     at: IntArray = np.flatnonzero(likely) + first
     sound: IntArray = at[_length_crc(u32_at(buffer, at)) == u32_at(buffer, at + 8)]
     return sound
+
+
+class _Headers:
+    """Positions of sound headers, compact, with membership and successor."""
+
+    def __init__(self, positions: IntArray) -> None:
+        self.positions = array("q", positions.tobytes())
+
+    def __contains__(self, position: int) -> bool:
+        at = bisect_left(self.positions, position)
+        return at < len(self.positions) and self.positions[at] == position
+
+    def after(self, position: int) -> int | None:
+        """The first header behind ``position``."""
+        at = bisect_right(self.positions, position)
+        return self.positions[at] if at < len(self.positions) else None
 
 
 class _Framer:
@@ -153,6 +163,7 @@ class _Framer:
         self.budget = 0  # bytes of doubtful payloads that may still be checked
         self.ended = False
         self.doubtful = False
+        self.gap_count = 0
         self.gaps: list[Gap] = []
         self.mended: list[tuple[int, bytes]] = []
         self.open_gap: tuple[int, GapKind] | None = None  # stream offset where a gap began that left the buffer
@@ -166,11 +177,11 @@ class _Framer:
         self.gaps, self.mended = [], []
         return taken
 
-    def sure(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Numbers, starts and lengths of the records from here on that are followed by another sound header."""
+    def sure(self) -> _Frames:
+        """The records from here on that are followed by another sound header."""
         self.need = 0
         self.doubtful = self.open_gap is not None
-        offsets = _chain(self.buffer, self.position) if not self.doubtful else np.empty(0, np.int64)
+        offsets = follow_lengths(self.buffer, self.position) if not self.doubtful else np.empty(0, np.int64)
         whole = offsets[offsets <= len(self.buffer) - HEADER]
         lengths = u64_at(self.buffer, whole)
         good = _length_crc(lengths.astype(np.uint32)) == u32_at(self.buffer, whole + 8)
@@ -188,43 +199,63 @@ class _Framer:
         self.doubtful = self.doubtful or sound < len(whole) or (self.ended and rest > 0)
         if not self.doubtful and count < len(whole):
             self.need = FRAME + int(lengths[count]) + HEADER - rest
-        return numbers, starts, sizes
+        return _Frames(numbers, starts, sizes)
+
+    def back_to_swallowed(self, frames: _Frames, bad: list[int]) -> int:
+        """Go back to the first damaged record that holds the header of another one; how many records come before it.
+
+        Such a record was cut short, and what follows happens to line up with its end.
+        """
+        if not bad:
+            return len(frames.numbers)
+        index = np.array(bad) - int(frames.numbers[0])
+        starts = frames.starts[index]
+        stops = starts + frames.lengths[index] + 4
+        headers = find_headers(self.buffer, int(starts[0]))
+        inside = np.searchsorted(headers, stops) > np.searchsorted(headers, starts)
+        if not inside.any():
+            return len(frames.numbers)
+        kept = int(index[np.argmax(inside)])
+        self.position = int(frames.starts[kept]) - HEADER
+        self.number = int(frames.numbers[kept])
+        self.doubtful = True
+        return kept
 
     def careful(self) -> _Frames:
         """Record by record from here on, stepping over what is damaged."""
         end = len(self.buffer)
-        headers = find_headers(self.buffer, self.position).tolist()
-        known = set(headers)
+        headers = _Headers(find_headers(self.buffer, self.position))
         self.budget = CHECK_BUDGET * max(self.window, end)
-        found = _Frames()
+        found: list[tuple[int, int, int]] = []
         while self.position < end and (self.ended or self.position + HEADER <= end):
             position = self.position
-            if self.open_gap is not None and position in known:
+            if self.open_gap is not None and position in headers:
                 self._close_gap(position, GapKind.LENGTH)
-            verdict = self._judge(known)
+            verdict = self._judge(headers)
             if verdict is None:
                 break
             if not isinstance(verdict, GapKind):
-                found.numbers.append(self.number)
-                found.starts.append(position + HEADER)
-                found.lengths.append(verdict - position - FRAME)
+                found.append((self.number, position + HEADER, verdict - position - FRAME))
                 self.number += 1
                 self.position = verdict
                 continue
-            following = bisect_right(headers, position)
-            if following < len(headers):
-                self._close_gap(headers[following], GapKind.PAYLOAD if verdict is GapKind.TAIL else verdict)
+            following = headers.after(position)
+            if self.gap_count >= MAX_GAPS:
+                self._close_gap(end, GapKind.GIVEN_UP)
+                self.ended = True
+            elif following is not None:
+                self._close_gap(following, GapKind.PAYLOAD if verdict is GapKind.TAIL else verdict)
             elif self.ended:
                 self._close_gap(end, verdict)
             else:
                 self._hold_gap(verdict)
                 break
-        return found
+        return _Frames(*np.array(found, np.int64).reshape(-1, 3).T)
 
-    def _judge(self, known: set[int]) -> int | GapKind | None:
+    def _judge(self, headers: _Headers) -> int | GapKind | None:
         """Where the record at the current position ends, or why it is none, or None where more bytes are needed."""
         buffer, end, position = self.buffer, len(self.buffer), self.position
-        if position not in known:
+        if position not in headers:
             return GapKind.TAIL if end - position < HEADER else GapKind.LENGTH
         length = int(_LENGTH.unpack_from(buffer, position)[0])
         stop = position + FRAME + length
@@ -235,7 +266,8 @@ class _Framer:
             return None
         if stop > end:
             return GapKind.TAIL
-        if stop in known or (self.ended and stop == end):
+        inner = headers.after(position)
+        if (stop in headers or (self.ended and stop == end)) and (inner is None or inner >= stop):
             return stop
         self.budget -= length
         return stop if self.budget > 0 and payload_sound(buffer, position + HEADER, stop - 4) else GapKind.PAYLOAD
@@ -254,6 +286,7 @@ class _Framer:
             self.mended.append((self.number, self.buffer[start + HEADER : stop - 4]))
         elif not self.buffer[start:stop].strip(b"\0"):
             kind = GapKind.ZEROS
+        self.gap_count += 1
         self.gaps.append(Gap(self.number, offset, self.base + stop - offset, kind, recovered))
         self.number += 1
         self.position = stop
@@ -273,82 +306,6 @@ class _Framer:
     def _not_zeros(self) -> None:
         if self.open_gap is not None and self.open_gap[1] is GapKind.ZEROS:
             self.open_gap = (self.open_gap[0], GapKind.LENGTH)
-
-
-def _chain(buffer: bytes, position: int) -> IntArray:
-    """Offsets reached by following the lengths, unchecked, until they leave the buffer.
-
-    Training loops log the same tags step after step, so the lengths repeat. A period seen in the last lengths is laid out
-    ahead and compared with what the buffer holds; where it breaks, the lengths are followed one by one again.
-    """
-    parts: list[IntArray] = []
-    seen = np.empty(0, np.int64)
-    learn = LEARN
-    while True:
-        offsets = _follow(buffer, position, learn)
-        parts.append(np.array(offsets, np.int64))
-        if len(offsets) < learn:
-            return np.concatenate(parts)
-        position = offsets.pop()  # its length is not known to stay in the buffer
-        parts[-1] = parts[-1][:-1]
-        seen = np.concatenate([seen, np.diff(np.append(parts[-1], position))])[-HISTORY:]
-        period = _period(seen)
-        guessed, ahead = 0, FIRST_GUESS
-        while period:
-            part = _guess(buffer, position, seen[-period:], ahead)
-            guessed, position = len(part) - 1, int(part[-1])
-            parts.append(part[:-1])
-            seen = np.concatenate([seen, np.diff(part[-HISTORY - 1 :])])[-HISTORY:]
-            if guessed < ahead:
-                break
-            ahead *= 4
-        learn = LEARN if guessed > learn else 2 * learn  # lengths without a period cost no more than following them
-
-
-def _follow(buffer: bytes, position: int, limit: int) -> list[int]:
-    """At most ``limit`` offsets, one after the other."""
-    offsets: list[int] = []
-    append, unpack = offsets.append, _LENGTH.unpack_from
-    try:
-        for _ in range(limit):
-            (length,) = unpack(buffer, position)
-            append(position)
-            position += FRAME + length
-    except (struct.error, OverflowError, IndexError):
-        pass
-    return offsets
-
-
-def _guess(buffer: bytes, position: int, sizes: IntArray, ahead: int) -> IntArray:
-    """Offsets from ``position`` on, as far as records repeat these sizes: at most ``ahead`` + 1 of them, the last one open."""
-    sizes = np.tile(sizes, -(-ahead // len(sizes)))[:ahead]
-    offsets = np.empty(ahead + 1, np.int64)
-    offsets[0] = position
-    np.cumsum(sizes, out=offsets[1:])
-    offsets[1:] += position
-    inside = int(np.searchsorted(offsets[:-1], len(buffer) - 8, side="right"))
-    right = u64_at(buffer, offsets[:inside]) == (sizes[:inside] - FRAME).astype(np.uint64)
-    count = inside if right.all() else int(np.argmin(right))
-    return offsets[: count + 1]
-
-
-def _period(seen: IntArray) -> int:
-    """The distance at which the last sizes repeat for longest, 0 where they do not."""
-    at = np.arange(len(seen) - MATCH)[::-1] + MATCH - 1  # ends of earlier stretches, latest first
-    for back in range(1, MATCH + 1):
-        at = at[seen[at - back + 1] == seen[-back]]
-    best, best_run, compared = 0, 0, 0
-    for period in (len(seen) - 1 - at).tolist():
-        if period <= best_run:  # a multiple of a shorter period that already explains as much
-            continue
-        same = (seen[period:] == seen[:-period])[::-1]
-        run = len(same) if same.all() else int(np.argmin(same))
-        if run > best_run:
-            best, best_run = period, run
-        compared += 1
-        if compared == CANDIDATES:
-            break
-    return best
 
 
 def _length_crc(lengths: Words) -> Words:

@@ -71,6 +71,18 @@ def test_bytes_missing_in_the_middle_cost_one_record(window: int) -> None:
 
 
 @pytest.mark.parametrize("window", WINDOWS)
+def test_cut_record_whose_claim_ends_at_another_one_swallows_nothing(window: int) -> None:
+    wanted = payloads(60, (30,))
+    frames = [record(p) for p in wanted]
+    long = record(bytes(range(200)))
+    frames[20:20] = [long[: 216 - 4 * 46]]  # the missing bytes are as long as four records
+    found, bad, gaps = read_all(b"".join(frames), window)
+    assert [found[n] for n in sorted(found)] == wanted
+    assert bad == []
+    assert [(g.record, g.size, g.kind) for g in gaps] == [(21, 32, GapKind.PAYLOAD)]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("left", [1, 11, 12, 13, 45])
 def test_cut_tail_is_told_in_bytes(window: int, left: int) -> None:
     wanted = payloads(20, (30,))
@@ -113,6 +125,16 @@ def test_overlapping_claims_end_in_linear_work() -> None:
     found, _, gaps = read_all((head + stored(head)) * 20_000)
     assert found == {}
     assert sum(g.size for g in gaps) == 240_000
+
+
+def test_too_many_damaged_places_end_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tfrecord, "MAX_GAPS", 5)
+    frames = [record(p) for p in payloads(60, (30,))]
+    frames[::2] = [b"\x07" * 9] * 30
+    found, _, gaps = read_all(b"".join(frames))
+    assert len(found) == 5
+    assert [g.kind for g in gaps] == [GapKind.LENGTH] * 5 + [GapKind.GIVEN_UP]
+    assert sum(g.size for g in gaps) == 30 * 9 + 25 * 46
 
 
 def test_mixed_sizes_and_windows_give_the_same_records() -> None:
