@@ -1,4 +1,4 @@
-"""Causes of reinforcement learning; none has a rule."""
+"""Causes of the family rl (reinforcement learning) that have no rule."""
 
 from __future__ import annotations
 
