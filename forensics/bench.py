@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from forensics.errors import InputError
 from forensics.model import Case, Event, Severity
@@ -144,19 +143,20 @@ def judge(label: Label, case: Case) -> Row:
     without being far longer. The causes named are those of all alarms that found it, best score first.
     """
     alarms = [e for e in case.events if e.severity is not Severity.INFO]
-    if label.clean or label.first is None or label.last is None:
+    first, last = label.first, label.last
+    if label.clean or first is None or last is None:
         said = tuple(f"{e.kind} at {e.onset_step}" for e in alarms[:SHOWN])
         return Row(label.id, label.event, len(alarms), false=len(alarms), said=said)
     tolerance = max(TOLERANCE_STEPS, TOLERANCE_POINTS * label.every)
-    hits = [e for e in alarms if _finds(e, label.first, label.last, tolerance)]
-    aftermath = label.last + AFTERMATH_STEPS if label.event in SHORT else math.inf
-    explained = [(label.first - tolerance, aftermath), *((a - tolerance, b + tolerance) for a, b in label.also)]
+    hits = [e for e in alarms if _finds(e, first, last, tolerance)]
+    aftermath = last + AFTERMATH_STEPS if label.event in SHORT else math.inf
+    explained = [(first - tolerance, aftermath), *((a - tolerance, b + tolerance) for a, b in label.also)]
     false = sum(not any(low <= e.onset_step <= high for low, high in explained) for e in alarms if e not in hits)
     if not label.visible:
         return Row(label.id, label.event, len(alarms), false=false)
     if not hits:
         return Row(label.id, label.event, len(alarms), found=False, top1=False, top3=False, false=false)
-    nearest = min(hits, key=lambda e: abs(e.onset_step - cast("int", label.first)))
+    nearest = min(hits, key=lambda e: abs(e.onset_step - first))
     hypotheses = sorted((h for e in hits for h in e.hypotheses), key=lambda h: -h.score)
     named = tuple(dict.fromkeys(h.cause for h in hypotheses))[:3]
     return Row(
@@ -165,7 +165,7 @@ def judge(label: Label, case: Case) -> Row:
         events=len(alarms),
         found=True,
         kind=nearest.kind.value,
-        error=abs(nearest.onset_step - label.first) / label.every if label.exact else None,
+        error=abs(nearest.onset_step - first) / label.every if label.exact else None,
         top1=bool(named) and named[0] in label.accept,
         top3=any(cause in label.accept for cause in named),
         false=false,

@@ -10,7 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from forensics.cli.options import add_run_arguments, exit_code, metrics, output, reading
+from forensics.cli.options import add_run_arguments, ask_which, exit_code, metrics, output, reading
+from forensics.errors import SeveralRunsError
 
 DEFAULT_FOLDER = "forensics-report"
 
@@ -29,8 +30,12 @@ def execute(args: argparse.Namespace) -> int:
     from forensics.pipeline import analyze
     from forensics.reports import html, json_report, markdown, terminal
 
-    with reading(args.path, args.quiet) as progress:
-        case = analyze(args.path, metrics=metrics(args.metric), choose=args.run, progress=progress)
+    roles = metrics(args.metric)
+    try:
+        with reading(args.path, args.quiet) as progress:
+            case = analyze(args.path, metrics=roles, choose=args.run, progress=progress)
+    except SeveralRunsError as several:
+        case = analyze(args.path, metrics=roles, choose=ask_which(several))
     named = {"json": args.json, "html": args.html, "md": args.md}
     if not any(named.values()) and not args.quiet:
         folder = Path(DEFAULT_FOLDER)

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from forensics.errors import InputError
+from forensics.errors import InputError, SeveralRunsError
 
 if TYPE_CHECKING:
     from forensics.model import Case
     from forensics.parsers.interface import Progress
+
+MOST_ASKED = 60
+"""More runs than this are listed, not asked about."""
 
 SHOW_FROM_BYTES = 20_000_000
 """Below this size a run is read faster than a progress bar is drawn."""
@@ -25,6 +28,22 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", action="append", default=[], metavar="ROLE=NAME", help="read NAME as ROLE (loss, lr, grad_norm, ...); repeatable")
     parser.add_argument("--run", metavar="NAME", help="which run, where the path holds several")
     parser.add_argument("--quiet", action="store_true", help="no progress bar and nothing on the terminal")
+
+
+def ask_which(problem: SeveralRunsError) -> str:
+    """Let a person at a terminal pick one of several runs; raises the error again where nobody can answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or len(problem.runs) > MOST_ASKED:
+        raise problem
+    sys.stderr.write(f"{len(problem.runs)} runs here; which one?\n")
+    for number, (name, path) in enumerate(problem.runs, 1):
+        sys.stderr.write(f"  {number:>2}  {name}  {path}\n")
+    sys.stderr.write("number: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    if not answer.isdecimal() or not 1 <= int(answer) <= len(problem.runs):
+        raise problem
+    name, path = problem.runs[int(answer) - 1]
+    return path if [n for n, _ in problem.runs].count(name) > 1 else name
 
 
 def metrics(pairs: list[str]) -> dict[str, str]:

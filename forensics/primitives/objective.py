@@ -21,10 +21,18 @@ class Objective(StrEnum):
     REINFORCEMENT = "reinforcement"
 
 
-_SELF_SUPERVISED = tuple(["byol", "simsiam", "dino", "moco", "simclr", "barlow", "vicreg", "contrastive", "target_ema", "ema_target", "jepa", "swav", "info_nce", "ntxent"])
+_SELF_SUPERVISED = (
+    *("byol", "simsiam", "dino", "moco", "simclr", "barlow", "vicreg", "contrastive"),
+    *("target_ema", "ema_target", "jepa", "swav", "info_nce", "ntxent"),
+)
 _ADVERSARIAL = ("gan", "discriminator", "adversarial", "wgan", "cyclegan", "stylegan")
 _REINFORCEMENT = ("ppo", "grpo", "rlhf", "a2c", "sac", "dqn", "reinforce", "policy_gradient")
-_GAN_LOSSES = frozenset(["loss_g", "loss_d", "g_loss", "d_loss", "lossg", "lossd", "loss_generator", "loss_discriminator", "generator_loss", "discriminator_loss"])
+_GAN_LOSSES = frozenset(
+    {
+        *("loss_g", "loss_d", "g_loss", "d_loss", "lossg", "lossd"),
+        *("loss_generator", "loss_discriminator", "generator_loss", "discriminator_loss"),
+    }
+)
 
 
 def objective(run: Run) -> Objective:
