@@ -1,5 +1,30 @@
-"""Find what went wrong in a training run, at which step, and why."""
+"""Find what went wrong in a training run, at which step, and why.
+
+``forensics.analyze(path)`` reads a run and returns its Case; ``forensics.load(path)`` only reads it. Both are imported when
+first used: ``import forensics`` itself loads nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from forensics.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from forensics.pipeline import analyze, load
+
+__all__ = ["__version__", "analyze", "load"]
+
+_LAZY = frozenset({"analyze", "load"})
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("forensics.pipeline"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
