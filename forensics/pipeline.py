@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from forensics.causes.catalogue import RULES
 from forensics.causes.interface import Examination
+from forensics.causes.manual import text
+from forensics.causes.unseen import UNSEEN
 from forensics.correlate.batches import batches_at
 from forensics.correlate.coverage import not_checked
 from forensics.correlate.ranking import Examined, Ranking, rank
@@ -24,6 +26,7 @@ from forensics.model import Case, Event, NotChecked, Rejected, Run, RunInfo, Ser
 from forensics.parsers.discovery import DiscoveredRun, discover
 from forensics.parsers.interface import Progress
 from forensics.parsers.reading import read
+from forensics.plugins import CAUSES, DETECTORS, plugins
 from forensics.primitives.curves import Curves
 from forensics.reports.thinning import thin
 from forensics.version import __version__
@@ -101,7 +104,10 @@ MEANINGFUL = frozenset(r.value for r in Role) - {Role.STEP, Role.WALL_TIME, Role
 
 def build_case(run: Run) -> Case:
     """The case of a run that was read."""
-    explained = explain(run, find_incidents(run))
+    extra = plugins(DETECTORS)
+    detection = find_incidents(run, extra.loaded)
+    explained = explain(run, detection.incidents)
+    failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
     steps = [s.steps for s in run.signals if len(s)]
     info = RunInfo(
         path=run.path,
@@ -122,7 +128,7 @@ def build_case(run: Run) -> Case:
         events=explained.events,
         series=_series(run, explained.events),
         rejected=explained.rejected,
-        not_checked=(*not_checked(run), *explained.not_checked),
+        not_checked=(*failed, *not_checked(run), _without_rule()),
         damage=run.damage,
     )
 
@@ -150,20 +156,21 @@ class Explained:
 
     events: tuple[Event, ...]
     rejected: tuple[Rejected, ...]
-    not_checked: tuple[NotChecked, ...] = ()
+    failed: tuple[NotChecked, ...] = ()
 
 
-def explain(run: Run, incidents: list[Incident]) -> Explained:
+def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
     """Number the incidents (alarms first, each group by onset), find what moved with them, and rank their causes."""
     curves: dict[int | None, Curves] = {}
     ordered = sorted(incidents, key=lambda i: (i.event.severity is Severity.INFO, i.event.onset_step))
     numbered = tuple(replace(i, event=replace(i.event, id=f"E{n}")) for n, i in enumerate(ordered, 1))
     events: list[Event] = []
     rejected: list[Rejected] = []
+    failed: dict[str, NotChecked] = {}
     for incident in numbered:
         shared = curves.setdefault(incident.attempts, Curves(run, incident.attempts))
         view = View(run, shared, incident, numbered)
-        ranking = _rank(view) if incident.event.severity is not Severity.INFO else Ranking((), (), False)
+        ranking = _rank(view, failed) if incident.event.severity is not Severity.INFO else Ranking((), (), False)
         event = incident.event
         events.append(
             replace(
@@ -175,14 +182,18 @@ def explain(run: Run, incidents: list[Incident]) -> Explained:
             )
         )
         rejected += ranking.rejected
-    return Explained(tuple(events), tuple(rejected))
+    return Explained(tuple(events), tuple(rejected), tuple(failed.values()))
 
 
-def _rank(view: View) -> Ranking:
+def _rank(view: View, failed: dict[str, NotChecked]) -> Ranking:
     examined = []
-    for rule in RULES:
-        found: Examination = rule.examine(view)
-        info = rule.INFO
+    for rule in (*RULES, *plugins(CAUSES).loaded):
+        info = rule.INFO  # type: ignore[attr-defined]
+        try:
+            found: Examination = rule.examine(view)  # type: ignore[attr-defined]
+        except Exception as problem:  # noqa: BLE001 - one broken rule must not hide the others
+            failed[info.id] = NotChecked(f"rule {info.id}", f"failed: {type(problem).__name__}: {problem}")
+            continue
         examined.append(
             Examined(
                 info.id,
@@ -193,11 +204,25 @@ def _rank(view: View) -> Ranking:
                 tuple(found.missing),
                 found.remedy,
                 info.replay,
-                "",
+                _manual(info.id),
                 found.excluded,
             )
         )
     return rank(examined, view.event.kind, view.event.id)
+
+
+def _manual(cause: str) -> str:
+    try:
+        return text(cause)
+    except KeyError:
+        return ""
+
+
+def _without_rule() -> NotChecked:
+    return NotChecked(
+        f"{len(UNSEEN)} causes of the catalogue",
+        "they cannot be told from logs by a rule yet; `forensics explain` lists them, with what to log",
+    )
 
 
 def _hashed(source: SourceInfo) -> SourceInfo:

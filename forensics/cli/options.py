@@ -109,5 +109,5 @@ def exit_code(case: Case, fail_on: str | None = None) -> int:
     order = [Severity.INFO, Severity.WARNING, Severity.CRITICAL]
     if fail_on is not None and any(order.index(e.severity) >= order.index(Severity(fail_on)) for e in case.events):
         return 1
-    failed = any(n.what.startswith("rule ") or n.what.startswith("plugin ") for n in case.not_checked)
+    failed = any(n.what.startswith(("rule ", "plugin ", "detector ")) for n in case.not_checked)
     return 3 if case.damage or failed else 0

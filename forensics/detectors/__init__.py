@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from forensics.detectors import (
@@ -22,7 +23,7 @@ from forensics.detectors import (
     unfinished,
 )
 from forensics.detectors.incidents import Incident, group
-from forensics.model import Absent, EventKind, Run
+from forensics.model import Absent, Event, EventKind, NotChecked, Run
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
 
@@ -40,11 +41,23 @@ BUILTIN: tuple[ModuleType, ...] = (
     unfinished,
 )
 
-__all__ = ["BUILTIN", "Incident", "find_incidents"]
+__all__ = ["BUILTIN", "Detection", "Incident", "find_incidents"]
 
 
-def find_incidents(run: Run) -> list[Incident]:
-    """Incidents of a run in order of onset, those of attempts that were later replaced included."""
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """Incidents in order of onset, and the detectors that failed with the reason."""
+
+    incidents: tuple[Incident, ...]
+    failed: tuple[NotChecked, ...] = ()
+
+
+def find_incidents(run: Run, others: Sequence[object] = ()) -> Detection:
+    """Incidents of a run, those of attempts that were later replaced included.
+
+    ``others`` are detector modules from elsewhere. A detector that raises is reported in ``failed``; the rest still run.
+    """
+    failed: dict[str, NotChecked] = {}
     count = max(1, len(run.attempts))
     primary = run.signal(Role.LOSS)
     loss = None if isinstance(primary, Absent) else primary.name
@@ -53,12 +66,20 @@ def find_incidents(run: Run) -> list[Incident]:
         attempts = None if number == count else number
         first = run.attempts[number - 1].first_step if number > 1 else None
         curves = Curves(run, attempts)
-        findings = [e for detector in BUILTIN for e in detector.detect(curves) if first is None or e.onset_step >= first]
+        findings: list[Event] = []
+        for detector in (*BUILTIN, *others):
+            name = str(getattr(detector, "NAME", detector))
+            try:
+                found = detector.detect(curves)  # type: ignore[attr-defined]
+            except Exception as problem:  # noqa: BLE001 - one broken detector must not hide what the others see
+                failed[name] = NotChecked(f"detector {name}", f"failed: {type(problem).__name__}: {problem}")
+                continue
+            findings += [e for e in found if first is None or e.onset_step >= first]
         if attempts is not None:
             findings = [e for e in findings if e.kind is not EventKind.UNFINISHED]
         every, length = _extent(curves)
         incidents += [replace(incident, attempts=attempts) for incident in group(findings, every, length, loss)]
-    return sorted(incidents, key=lambda i: i.event.onset_step)
+    return Detection(tuple(sorted(incidents, key=lambda i: i.event.onset_step)), tuple(failed.values()))
 
 
 def _extent(curves: Curves) -> tuple[float, int]:
