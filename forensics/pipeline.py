@@ -21,11 +21,10 @@ from forensics.correlate.stability import stability
 from forensics.correlate.verdict import verdict
 from forensics.correlate.view import View
 from forensics.detectors import Incident, find_incidents
-from forensics.errors import InputError, SeveralRunsError
-from forensics.model import Case, Event, NotChecked, Rejected, Run, RunInfo, Series, Severity, Signal, SignalInfo, SourceInfo
-from forensics.parsers.discovery import DiscoveredRun, discover
+from forensics.errors import InputError
+from forensics.loading import describe, header, load, names
+from forensics.model import Case, Event, NotChecked, Rejected, Run, Series, Severity, SourceInfo
 from forensics.parsers.interface import Progress
-from forensics.parsers.reading import read
 from forensics.plugins import CAUSES, DETECTORS, plugins
 from forensics.primitives.curves import Curves
 from forensics.reports.thinning import thin
@@ -39,49 +38,6 @@ AROUND_POINTS = 400
 """Logged points on either side of an event that stay whole."""
 
 
-def find_run(path: Path, choose: str | None = None) -> DiscoveredRun:
-    """The one run under a path. ``choose`` is a part of a run's path or name where there are several.
-
-    Raises InputError where there is nothing to read and SeveralRunsError where the path holds more than one.
-    """
-    if not path.exists():
-        raise InputError(f"{path} does not exist", "check the path; give a run directory, a log file, or a folder that holds one")
-    found = discover(path)
-    runs = found.runs
-    if choose is not None:
-        exact = [r for r in runs if choose in {r.name, str(r.path), r.path.name}]
-        runs = tuple(exact or [r for r in runs if choose in r.name or choose in str(r.path)])
-        if not runs:
-            raise InputError(f"no run under {path} matches {choose!r}", "the runs found are: " + ", ".join(r.name for r in found.runs[:20]))
-    if not runs:
-        damaged = "; ".join(f"{d.path}: {d.what}" for d in found.damage[:5])
-        many = "s" if found.unclaimed != 1 else ""
-        looked = f"{found.unclaimed} file{many} looked at, none is a log that is read here" if found.unclaimed else "there are no files in it"
-        raise InputError(
-            f"nothing to read in {path}: {damaged or looked}",
-            "logs that are read: W&B .wandb, TensorBoard event files, MLflow (mlflow.db or mlruns), trainer_state.json, CSV, JSON lines",
-        )
-    if len(runs) > 1:
-        raise SeveralRunsError(path, tuple((r.name, str(r.path)) for r in runs))
-    return runs[0]
-
-
-def load(path: Path, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Run:
-    """Read the run under a path. ``metrics`` maps role -> logged name.
-
-    Raises InputError where no point could be read, or a named metric does not exist.
-    """
-    run = read(find_run(path, choose), progress, metrics)
-    names = {s.name for s in run.signals}
-    for role, name in (metrics or {}).items():
-        if name not in names:
-            raise InputError(f"--metric {role}={name}: the log has no {name!r}", "names in the log: " + _names(run))
-    if not any(len(s) for s in run.signals):
-        damaged = "; ".join(f"{d.what} (lost: {d.lost})" for d in run.damage[:5])
-        raise InputError(f"no point could be read from {path}" + (f": {damaged}" if damaged else ""), "is the file complete? was anything logged?")
-    return run
-
-
 def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Case:
     """Analyse the run under a path: what happened, at which step, and why.
 
@@ -93,7 +49,7 @@ def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choos
     if not any(s.role in MEANINGFUL for s in run.signals):
         raise InputError(
             "no logged name was recognised as a loss, learning rate or any other known signal",
-            f"say which is which with --metric loss=NAME; the names are: {_names(run)}",
+            f"say which is which with --metric loss=NAME; the names are: {names(run)}",
         )
     return build_case(run)
 
@@ -108,18 +64,7 @@ def build_case(run: Run) -> Case:
     detection = find_incidents(run, extra.loaded)
     explained = explain(run, detection.incidents)
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
-    steps = [s.steps for s in run.signals if len(s)]
-    info = RunInfo(
-        path=run.path,
-        name=run.name,
-        sources=tuple(_hashed(s) for s in run.sources),
-        first_step=int(min(s.min() for s in steps)) if steps else None,
-        last_step=int(max(s.max() for s in steps)) if steps else None,
-        attempts=run.attempts,
-        config=dict(run.config),
-        notes=dict(run.notes),
-        stability_score=stability(run),
-    )
+    info = replace(header(run, stability(run)), sources=tuple(_hashed(s) for s in run.sources))
     return Case(
         tool_version=__version__,
         run=info,
@@ -130,23 +75,6 @@ def build_case(run: Run) -> Case:
         rejected=explained.rejected,
         not_checked=(*failed, *not_checked(run), _without_rule()),
         damage=run.damage,
-    )
-
-
-def describe(signal: Signal) -> SignalInfo:
-    """How a logged name was read."""
-    if len(signal) == 0:
-        return SignalInfo(signal.name, signal.role, 0, None, None, None, 0)
-    distance = np.diff(np.unique(signal.steps))
-    return SignalInfo(
-        name=signal.name,
-        role=signal.role,
-        points=len(signal),
-        first_step=int(signal.steps.min()),
-        last_step=int(signal.steps.max()),
-        every=float(np.median(distance)) if len(distance) else None,
-        non_finite=int((~np.isfinite(signal.values)).sum()),
-        primary=signal.role is not None and signal.rank == 0,
     )
 
 
@@ -244,8 +172,3 @@ def _series(run: Run, events: tuple[Event, ...]) -> dict[str, Series]:
         keep = [(e.onset_step - reach, (e.end_step or e.peak_step) + reach) for e in events if e.severity is not Severity.INFO]
         out[signal.name] = thin(signal.steps, signal.values, keep)
     return out
-
-
-def _names(run: Run) -> str:
-    names = [s.name for s in run.signals]
-    return ", ".join(names[:40]) + (f" and {len(names) - 40} more" if len(names) > 40 else "")

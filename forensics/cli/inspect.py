@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Read the run and show it."""
-    from forensics.pipeline import describe, load
+    from forensics.loading import describe, load
 
     with reading(args.path, args.quiet) as progress:
         run = load(args.path, metrics=metrics(args.metric), choose=args.run, progress=progress)
@@ -41,20 +41,10 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _document(run: Run, infos: list[SignalInfo]) -> dict[str, object]:
-    from forensics.model import RunInfo, to_json
+    from forensics.loading import header
+    from forensics.model import to_json
 
-    steps = [s.steps for s in run.signals if len(s)]
-    info = RunInfo(
-        path=run.path,
-        name=run.name,
-        sources=run.sources,
-        first_step=int(min(s.min() for s in steps)) if steps else None,
-        last_step=int(max(s.max() for s in steps)) if steps else None,
-        attempts=run.attempts,
-        config=dict(run.config),
-        notes=dict(run.notes),
-    )
-    return {"schema": "forensics/1", "run": to_json(info), "signals": to_json(infos), "damage": to_json(run.damage)}
+    return {"schema": "forensics/1", "run": to_json(header(run)), "signals": to_json(infos), "damage": to_json(run.damage)}
 
 
 def _show(run: Run, infos: list[SignalInfo]) -> None:
