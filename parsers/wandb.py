@@ -42,6 +42,8 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:
     if lost := _no_log(source):
         sink.damage(lost, "the whole run")
         return
+    if not source.head.startswith(FILE_HEADER):
+        sink.damage("the file header is not that of a W&B log", "nothing: the records were read")
     log = Log()
     with source.path.open("rb", buffering=0) as file:
         for batch in read_batches(file):

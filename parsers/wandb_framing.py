@@ -73,10 +73,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Hole:
-    """What is known of a stretch without readable chunks: how many records began in it, and what is wrong."""
+    """A stretch without readable chunks.
 
-    begun: int
+    ``continues``: its first chunk goes on with a record that began before; ``later``: records that began after that chunk.
+    """
+
     why: str
+    continues: bool = False
+    later: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class _State:
     size: int = 0
     open: bool = False
     excused: bool = False
-    budget: int = SCAN_BUDGET
+    budget: int = field(default_factory=lambda: SCAN_BUDGET)
 
     def drop(self) -> None:
         """Forget the unfinished record."""
@@ -198,10 +202,10 @@ def _add_damaged(chunks: _Chunks, buffer: ByteArray, begins: IntArray, ends: Int
     rows: list[tuple[int, int, int]] = []
     holes: dict[int, _Hole] = {}
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        for begun, size, type_, hole in _walk_damaged(buffer.data, begin, end, state):
-            rows.append((begun, size, type_))
+        for first, size, type_, hole in _walk_damaged(buffer.data, begin, end, state):
+            rows.append((first, size, type_))
             if hole:
-                holes[begun] = hole
+                holes[first] = hole
     found = np.array(rows, np.int64).reshape(-1, 3)
     at = np.concatenate([chunks.at, found[:, 0]])
     # A hole and the chunk before it never start at the same byte, but an empty chunk ends where the next thing begins.
@@ -221,16 +225,16 @@ def _walk_damaged(view: memoryview, begin: int, end: int, state: _State) -> Iter
             at += CHUNK_HEADER + length
             continue
         if not any(view[at:end]):
-            hole, resume = _Hole(0, ZEROS), end
+            hole, resume = _Hole(ZEROS), end
         else:
-            resume, begun = _resume(view, at, end, state)
+            resume, later = _resume(view, at, end, state)
             partial = (end - PAD) % BLOCK != 0
             cut = partial and resume == end and at + CHUNK_HEADER + length > end and FULL <= kind <= LAST
-            hole = _Hole(begun, CUT_OFF if cut else MISMATCH)
+            hole = _Hole(CUT_OFF if cut else MISMATCH, kind in {MIDDLE, LAST}, later)
         yield at, resume - at, GAP, hole
         at = resume
     if at < end and (end - PAD) % BLOCK and any(view[at:end]):
-        yield at, end - at, GAP, _Hole(1, CUT_OFF)
+        yield at, end - at, GAP, _Hole(CUT_OFF)
 
 
 def _good(view: memoryview, at: int, end: int) -> bool:
@@ -241,33 +245,38 @@ def _good(view: memoryview, at: int, end: int) -> bool:
 
 
 def _resume(view: memoryview, at: int, end: int, state: _State) -> tuple[int, int]:
-    """Where reading goes on after the bad chunk at ``at``, and how many records began in between.
+    """Where reading goes on after the bad chunk at ``at``, and how many records began after it and before that.
 
     A damaged payload leaves the chain of lengths whole: follow it to a good chunk or to the end of the block. Where that
     fails the length itself is damaged: look for a good chunk at every byte. Else the next block.
     """
-    position, begun = at, 0
-    while end - position >= CHUNK_HEADER and state.budget > 0:
-        _, length, kind = _HEADER.unpack_from(view, position)
-        begun += kind not in {MIDDLE, LAST}
-        position += CHUNK_HEADER + length
+    position, later = at, 0
+    while state.budget > 0:
+        position += CHUNK_HEADER + view[position + 4] + 256 * view[position + 5]
         if position > end:
             break
         if end - position < CHUNK_HEADER:
-            return end, begun
-        state.budget -= CHUNK_HEADER + _HEADER.unpack_from(view, position)[1]
+            return end, later
+        state.budget -= CHUNK_HEADER + view[position + 4] + 256 * view[position + 5]
         if _good(view, position, end):
-            return position, begun
-    for position in range(at + 1, end - CHUNK_HEADER + 1):
+            return position, later
+        later += view[position + 6] not in {MIDDLE, LAST}
+    for position in _candidates(view, at + 1, end):
+        state.budget -= CHUNK_HEADER + view[position + 4] + 256 * view[position + 5]
         if state.budget <= 0:
             break
-        if FULL <= view[position + 6] <= LAST:
-            state.budget -= CHUNK_HEADER
-            if (stop := position + CHUNK_HEADER + view[position + 4] + 256 * view[position + 5]) <= end:
-                state.budget -= stop - position
-                if _good(view, position, end):
-                    return position, 1
-    return end, 1
+        if _good(view, position, end):
+            return position, 0
+    return end, 0
+
+
+def _candidates(view: memoryview, begin: int, end: int) -> list[int]:
+    """Where a chunk header could stand whose chunk fits between ``begin`` and ``end``."""
+    data = np.frombuffer(view[begin:end], np.uint8)
+    kind = data[CHUNK_HEADER - 1 :]
+    room = np.arange(len(kind), 0, -1) - 1
+    size = data[4 : len(kind) + 4] + 256 * data[5 : len(kind) + 5].astype(np.int64)
+    return [begin + i for i in np.flatnonzero((kind >= FULL) & (kind <= LAST) & (size <= room)).tolist()]
 
 
 def _assemble(buffer: ByteArray, size: int, chunks: _Chunks, state: _State) -> Batch:
@@ -316,7 +325,8 @@ class _Joiner:
     def hole(self, i: int, size: int, hole: _Hole) -> None:
         """The rest of the open record is lost, with what began in the hole; pieces after it are no second loss."""
         state = self.state
-        records = max(hole.begun + state.open, 0 if state.excused or hole.why == ZEROS else 1)
+        begun = state.open or not (hole.continues and state.excused)
+        records = int(state.open) if hole.why == ZEROS else hole.later + begun
         self.gaps.append(Gap(i, records, size + state.size, hole.why))
         state.drop()
         state.excused = True

@@ -32,7 +32,10 @@ NARROW = 16
 MAX_DEPTH = 16
 """Levels of a nested key that are followed in step."""
 
-_LIMIT = 1 << 53
+_TYPED = np.zeros(256, np.bool_)
+_TYPED[[0x18, 0x20, 0x28, 0x31, 0x3A, 0x42]] = True
+"""First bytes of the typed value that may follow the JSON text and says the same: none, boolean, integer, number, text, json."""
+
 Word = NDArray[np.uint64]
 
 
@@ -176,7 +179,10 @@ class History:
         long = (tail & np.uint64(0x800000)) != 0
         value = after + 3 + long
         length = _bits(tail, 16, 0x7F) | np.where(long, _bits(tail, 24, 0x7F) << 7, 0)
-        usual &= ((tail & np.uint64(0xFFFF)) == 0x0182) & ~(long & ((tail & np.uint64(0x80000000)) != 0)) & (value + length == stop)
+        usual &= ((tail & np.uint64(0xFFFF)) == 0x0182) & ~(long & ((tail & np.uint64(0x80000000)) != 0))
+        end = value + length
+        if not np.array_equal(end, stop):
+            usual &= (end == stop) | ((end < stop) & _TYPED[data[np.minimum(end, stop)]])
         key, known = self._keys.find(data, begin, np.where(usual, after - begin, 0))
         usual &= known
         if not usual.all():

@@ -27,8 +27,8 @@ EXACT = float(1 << 53)
 _POWERS = 10 ** np.arange(1, 17)
 _STARTS = np.zeros(256, np.bool_)
 _STARTS[list(b"-0123456789NI")] = True
-_MAYBE = _STARTS.copy()
-_MAYBE[list(b"tf")] = True
+_BOOLEAN = np.zeros(256, np.bool_)
+_BOOLEAN[list(b"tf")] = True
 _LINE = WIDTH + 1
 _KEEP = np.array([[0xFF if WIDTH - n <= i < WIDTH else 0 for i in range(_LINE)] for n in range(_LINE)], np.uint8)
 _FILL = np.array([[0x20 if i < WIDTH - n else 0x0A if i == WIDTH else 0 for i in range(_LINE)] for n in range(_LINE)], np.uint8)
@@ -70,7 +70,7 @@ def integers(data: ByteArray, at: IntArray, length: IntArray, values: NumArray) 
     if len(values) and bool((np.abs(values) < EXACT).all()):
         whole = values.astype(np.int64)
         digits = np.searchsorted(_POWERS, np.abs(whole), side="right") + 1
-        return Numbers(whole, length == digits + (whole < 0))
+        return Numbers(whole, (length == digits + (whole < 0)) | _BOOLEAN[data[at]])
     if len(at) > FEW and bool((length <= WIDTH).all()) and (read := _lines(data, at, length, integer=True)):
         return read
     found = [number(data[a : a + n].tobytes()) for a, n in zip(at.tolist(), length.tolist(), strict=True)]
@@ -103,7 +103,7 @@ def _lines(data: ByteArray, at: IntArray, length: IntArray, *, integer: bool) ->
 
 def _scalar(data: ByteArray, at: IntArray, length: IntArray) -> BoolArray:
     """Texts that may be a boolean or a number: not a JSON string, list, object or null."""
-    return (length > 0) & _MAYBE[data[at]]
+    return (length > 0) & (_STARTS | _BOOLEAN)[data[at]]
 
 
 def _one_by_one(data: ByteArray, at: IntArray, length: IntArray) -> Numbers:
