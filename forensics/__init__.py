@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from forensics.version import __version__
 
 if TYPE_CHECKING:
-    from forensics.pipeline import analyze, load
+    from forensics.loading import load
+    from forensics.pipeline import analyze
 
 __all__ = ["__version__", "analyze", "load"]
 
-_LAZY = frozenset({"analyze", "load"})
+_LAZY = {"analyze": "forensics.pipeline", "load": "forensics.loading"}
 
 
 def __getattr__(name: str) -> object:
@@ -23,7 +24,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("forensics.pipeline"), name)
+    return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

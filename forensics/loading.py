@@ -53,7 +53,7 @@ def load(path: Path, *, metrics: Mapping[str, str] | None = None, choose: str | 
     names = {s.name for s in run.signals}
     for role, name in (metrics or {}).items():
         if name not in names:
-            raise InputError(f"--metric {role}={name}: the log has no {name!r}", "names in the log: " + names(run))
+            raise InputError(f"--metric {role}={name}: the log has no {name!r}", "names in the log: " + listed(run))
     if not any(len(s) for s in run.signals):
         damaged = "; ".join(f"{d.what} (lost: {d.lost})" for d in run.damage[:5])
         raise InputError(f"no point could be read from {path}" + (f": {damaged}" if damaged else ""), "is the file complete? was anything logged?")
@@ -64,7 +64,9 @@ def describe(signal: Signal) -> SignalInfo:
     """How a logged name was read."""
     if len(signal) == 0:
         return SignalInfo(signal.name, signal.role, 0, None, None, None, 0)
-    distance = np.diff(np.unique(signal.steps))
+    distance = np.diff(signal.steps)
+    if len(distance) and distance.min() <= 0:
+        distance = np.diff(np.unique(signal.steps))
     return SignalInfo(
         name=signal.name,
         role=signal.role,
@@ -77,7 +79,8 @@ def describe(signal: Signal) -> SignalInfo:
     )
 
 
-def names(run: Run) -> str:
+def listed(run: Run) -> str:
+    """The logged names for an error message, cut where there are many."""
     names = [s.name for s in run.signals]
     return ", ".join(names[:40]) + (f" and {len(names) - 40} more" if len(names) > 40 else "")
 

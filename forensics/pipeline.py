@@ -22,7 +22,7 @@ from forensics.correlate.verdict import verdict
 from forensics.correlate.view import View
 from forensics.detectors import Incident, find_incidents
 from forensics.errors import InputError
-from forensics.loading import describe, header, load, names
+from forensics.loading import describe, header, listed, load
 from forensics.model import Case, Event, NotChecked, Rejected, Run, Series, Severity, SourceInfo
 from forensics.parsers.interface import Progress
 from forensics.plugins import CAUSES, DETECTORS, plugins
@@ -49,7 +49,7 @@ def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choos
     if not any(s.role in MEANINGFUL for s in run.signals):
         raise InputError(
             "no logged name was recognised as a loss, learning rate or any other known signal",
-            f"say which is which with --metric loss=NAME; the names are: {names(run)}",
+            f"say which is which with --metric loss=NAME; the names are: {listed(run)}",
         )
     return build_case(run)
 
