@@ -6,7 +6,7 @@ that all signals of the run agree on which process wrote a point.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -59,32 +59,62 @@ class _Boundary:
 
 def split(signals: Sequence[Signal], sources: Sequence[SourceInfo]) -> Split:
     """Tell the attempts of a run apart. O(points)."""
-    reference = _reference(signals)
-    if reference is None:
+    references = list(_references(signals, sources))
+    if not references:
         return Split(tuple(signals), (), {})
-    drops = np.flatnonzero(np.diff(reference.steps) < 0) + 1
-    if _is_local(reference, drops, signals):
-        bounds = [_boundary(reference, int(i), sources) for i in drops]
-        running = tuple(_run_on(s, reference, bounds, sources) for s in signals)
-        again = _reference(running)
-        assert again is not None
-        whole = Attempt(int(again.steps[0]), int(again.steps.max()))
-        return Split(running, (whole,), {"step_axis": "local steps, made running"})
-    if len(drops) > 8 and len(drops) > DISORDER * len(reference):
-        whole = Attempt(int(reference.steps.min()), int(reference.steps.max()))
-        return Split(tuple(signals), (whole,), {"steps_out_of_order": len(drops)})
-    bounds = _restarts(reference, drops, sources)
-    if not bounds:
-        return Split(tuple(signals), (Attempt(int(reference.steps[0]), int(reference.steps.max())),), {})
-    placed = tuple(replace(s, starts=_starts(s, reference, bounds, sources)) for s in signals)
-    return Split(placed, _attempts(reference, bounds), {})
+    for reference in references:
+        drops = np.flatnonzero(np.diff(reference.steps) < 0) + 1
+        if reference is references[0] and _is_local(reference, drops, signals):
+            return _made_running(signals, reference, drops, sources)
+        if _in_no_order(reference, drops):
+            continue
+        bounds = _restarts(reference, drops, sources)
+        if bounds:
+            placed = tuple(replace(s, starts=_starts(s, reference, bounds, sources)) for s in signals)
+            return Split(placed, _attempts(reference, bounds), {})
+    steps = references[0].steps
+    drops = np.flatnonzero(np.diff(steps) < 0) + 1
+    shuffled = _in_no_order(references[0], drops)
+    whole = Attempt(int(steps.min() if shuffled else steps[0]), int(steps.max()))
+    return Split(tuple(signals), (whole,), {"steps_out_of_order": len(drops)} if shuffled else {})
+
+
+def _references(signals: Sequence[Signal], sources: Sequence[SourceInfo]) -> Iterator[Signal]:
+    """The signals to ask for restarts: the loss, then the best of every other format, whose files may know more."""
+    filled = [s for s in signals if len(s)]
+    first = _reference(filled)
+    if first is None:
+        return
+    yield first
+    asked = _formats(first, sources)
+    for name in dict.fromkeys(source.format for source in sources):
+        if name in asked:
+            continue
+        found = _reference([s for s in filled if name in _formats(s, sources)])
+        if found is not None:
+            yield found
+
+
+def _formats(signal: Signal, sources: Sequence[SourceInfo]) -> set[str]:
+    return {sources[span.source].format for span in signal.spans if 0 <= span.source < len(sources)}
+
+
+def _in_no_order(reference: Signal, drops: IntArray) -> bool:
+    return len(drops) > 8 and len(drops) > DISORDER * len(reference)
+
+
+def _made_running(signals: Sequence[Signal], reference: Signal, drops: IntArray, sources: Sequence[SourceInfo]) -> Split:
+    bounds = [_boundary(reference, int(i), sources) for i in drops]
+    running = tuple(_run_on(s, reference, bounds, sources) for s in signals)
+    again = next(r for s, r in zip(signals, running, strict=True) if s is reference)
+    return Split(running, (Attempt(int(again.steps[0]), int(again.steps.max())),), {"step_axis": "local steps, made running"})
 
 
 def _reference(signals: Sequence[Signal]) -> Signal | None:
-    filled = [s for s in signals if len(s)]
-    if not filled:
+    if not signals:
         return None
-    return next((s for s in filled if s.role == Role.LOSS and s.rank == 0), max(filled, key=len))
+    losses = sorted((s for s in signals if s.role == Role.LOSS), key=lambda s: s.rank)
+    return losses[0] if losses else max(signals, key=len)
 
 
 def _restarts(reference: Signal, drops: IntArray, sources: Sequence[SourceInfo]) -> list[_Boundary]:
@@ -193,8 +223,7 @@ def _starts(signal: Signal, reference: Signal, bounds: Sequence[_Boundary], sour
 
 def _place(signal: Signal, reference: Signal, bound: _Boundary, earliest: int, sources: Sequence[SourceInfo]) -> int:
     span = next((s for s in signal.spans if s.source == bound.source), None)
-    shared = {sources[s.source].format for s in signal.spans} & {sources[s.source].format for s in reference.spans}
-    if bound.opens_source and shared:
+    if bound.opens_source and _formats(signal, sources) & _formats(reference, sources):
         return next((s.start for s in signal.spans if s.source >= bound.source), len(signal))
     one_file = sources[bound.source].format not in RECORDS_PER_SIGNAL if 0 <= bound.source < len(sources) else False
     if span is not None and one_file and signal.records is not None and reference.records is not None:
@@ -205,7 +234,7 @@ def _place(signal: Signal, reference: Signal, bound: _Boundary, earliest: int, s
     back = np.flatnonzero(np.diff(signal.steps[earliest:]) < 0)
     if len(back):
         return earliest + int(back[0]) + 1
-    beyond = np.flatnonzero(signal.steps[earliest:] > reference.steps[bound.index - 1])
+    beyond = np.flatnonzero(signal.steps[earliest:] >= reference.steps[bound.index])  # only what survived was kept
     return earliest + int(beyond[0]) if len(beyond) else len(signal)
 
 

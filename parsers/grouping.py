@@ -56,8 +56,8 @@ class DiscoveredRun:
 
     @property
     def size(self) -> int:
-        """Bytes of all sources, for a progress bar."""
-        return sum(s.size for s in self.sources)
+        """Bytes that will be read, for a progress bar; folders count nothing."""
+        return sum(s.size for s in (*self.sources, *self.adjuncts))
 
     @property
     def home(self) -> Path:

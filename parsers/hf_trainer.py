@@ -40,13 +40,11 @@ class History:
 
 def sniff(source: Source) -> Claim | None:
     """Claim by file name, or a JSON object with a log_history. ``order`` of the run is its global step."""
-    if source.is_dir or (source.path.name != FILE_NAME and b'"log_history"' not in source.head):
-        return None
-    if source.head.lstrip()[:1] not in (b"{", b""):
+    named = source.path.name == FILE_NAME
+    if source.is_dir or not (named or (source.head.lstrip()[:1] == b"{" and b'"log_history"' in source.head)):
         return None
     found = _STEP.search(source.head)
-    confidence = 95 if source.path.name == FILE_NAME else 85
-    return Claim(NAME, confidence, (RunKey(order=float(found[1]) if found else 0.0),))
+    return Claim(NAME, 95 if named else 85, (RunKey(order=float(found[1]) if found else 0.0),))
 
 
 def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a file holds one run

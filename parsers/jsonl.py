@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NAME = "jsonl"
 
 SUFFIXES = frozenset({".jsonl", ".ndjson", ".jsonlines"})
+BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 23
 """Bytes per block: large enough for polars to be at full speed, small enough that memory is reused."""
 MAX_LINE = 1 << 26
@@ -96,7 +97,7 @@ class _Reading:
 
 def sniff(source: Source) -> Claim | None:
     """Claim a file whose first lines are JSON objects, at least two of them unless the suffix says JSON lines."""
-    if source.is_dir or source.head.lstrip()[:1] != b"{":
+    if source.is_dir or source.head.removeprefix(BOM).lstrip()[:1] != b"{":
         return None
     named = source.path.suffix.lower() in SUFFIXES
     names = head_columns(source, 1 if named else 2)

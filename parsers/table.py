@@ -25,6 +25,9 @@ INT64_MAX = float(2**63 - 1)
 _PLACEHOLDERS = frozenset({"", "-", "--", "na", "n/a", "none", "null", "#n/a", "<na>"})
 """Texts that stand for "nothing here". ``nan`` is not among them: a NaN that was written is a point."""
 
+_AXES = frozenset({None, Role.STEP, Role.EPOCH, Role.WALL_TIME})
+_TRAINING = frozenset({Role.LOSS, Role.VAL_LOSS, Role.LR, Role.GRAD_NORM, Role.LOSS_SCALE})
+
 Cells = Sequence[str | None]
 
 
@@ -84,11 +87,15 @@ def emit(columns: Mapping[str, Column], lines: IntArray, sink: Sink) -> None:
 
 
 def claim_confidence(names: Iterable[str], *, named: bool) -> int:
-    """How sure a table with these columns is a log: a step axis, a known metric, the suffix of its format."""
+    """How sure a table with these columns is a log: a step axis, a known metric, the suffix of its format.
+
+    Without a step axis only a metric of training itself makes it one: a data set may well hold a column ``length``.
+    """
     names = tuple(names)
-    has_step = step_column(names) is not None
-    known = any(classify(name)[0] not in {None, Role.STEP, Role.EPOCH, Role.WALL_TIME} for name in names)
-    return (40 if has_step else 20) + (20 if known else 0) + (20 if named else 0) - (0 if has_step or known else 10)
+    roles = {classify(name)[0] for name in names}
+    if step_column(names) is None:
+        return 45 if roles & _TRAINING else 25 if named else 15
+    return 40 + (20 if roles - _AXES else 0) + (20 if named else 0)
 
 
 def join(parts: Sequence[tuple[int, int, Column]], total: int) -> Column:

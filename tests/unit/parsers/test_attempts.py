@@ -133,6 +133,15 @@ def test_new_file_of_a_resumed_run(second: list[int]) -> None:
     assert [s.starts for s in parted.signals] == [(0, 4), (0, 0)]
 
 
+def test_event_files_know_of_a_restart_the_history_has_forgotten() -> None:
+    sources = (SourceInfo("trainer_state.json", "hf_trainer", 0), SourceInfo("e1", "tensorboard", 0), SourceInfo("e2", "tensorboard", 0))
+    history = signal("loss", [10, 20, 30, 40, 50], role="loss", records=range(1, 6))
+    events = signal("train/loss", [10, 20, 30, 40, 30, 40, 50], spans=(Span(1, 0, 4), Span(2, 4, 7)), times=[1, 2, 3, 4, 9, 10, 11])
+    parted = split([history, events], sources)
+    assert parted.attempts == (Attempt(10, 40), Attempt(30, 50, 20))
+    assert [s.starts for s in parted.signals] == [(0, 2), (0, 4)]
+
+
 def test_steps_within_epochs_become_running_steps() -> None:
     steps = [s for _ in range(5) for s in range(100, 1001, 100)]
     train = loss(steps, records=range(1, 51))

@@ -139,6 +139,13 @@ def test_blank_lines_keep_line_numbers_true(file: Path) -> None:
     assert not collector.damage
 
 
+def test_byte_order_mark(file: Path) -> None:
+    signals, collector = read(file, b"\xef\xbb\xbf" + (row(0, loss=1.0) + row(1, loss=2.0)).encode())
+    assert signals["loss"].steps.tolist() == [0, 1]
+    assert not collector.damage
+    assert jsonl.sniff(Source.of(file)) is not None
+
+
 def test_lines_without_a_step(file: Path) -> None:
     signals, collector = read(file, '{"config": {"lr": 0.1}}\n' + row(0, loss=1.0) + row(1, loss=2.0))
     assert signals["loss"].steps.tolist() == [0, 1]
@@ -184,6 +191,8 @@ def test_claims(tmp_path: Path) -> None:
         claim = jsonl.sniff(Source.of(path))
         return claim.confidence if claim else 0
 
+    assert 0 < confidence("data.jsonl", '{"text": "x", "length": 5}\n') < 35
+    assert confidence("a.jsonl", '{"loss": 5}\n') > 35
     assert confidence("a.jsonl", row(0, loss=1)) > confidence("a.log", row(0, loss=1) * 2) > 35
     assert confidence("config.json", '{"lr": 1}\n') == 0
     assert confidence("a.json", '{\n"lr": 1\n}\n') == 0
