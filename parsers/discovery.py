@@ -62,7 +62,7 @@ class _Finds:
 
 
 def discover(path: Path) -> Discovery:
-    """Find the runs at ``path``, a file or a folder. Raises FileNotFoundError where there is nothing."""
+    """Find the runs at ``path``, a file or a folder. Raises OSError where there is nothing or it may not be looked at."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(path)

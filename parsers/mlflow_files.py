@@ -26,7 +26,12 @@ _META = re.compile(r"^(\w+): *(.*?) *$", re.MULTILINE)
 
 def sniff(source: Source) -> Claim | None:
     """Claim a folder with a run's meta.yaml and a metrics folder."""
-    if not source.is_dir or not (source.path / "meta.yaml").is_file() or not (source.path / "metrics").is_dir():
+    if not source.is_dir:
+        return None
+    try:
+        if not (source.path / "meta.yaml").is_file() or not (source.path / "metrics").is_dir():
+            return None
+    except OSError:  # a folder that may not be entered: the walk says so
         return None
     meta = _meta(source.path)
     identity = meta.get("run_id") or meta.get("run_uuid")

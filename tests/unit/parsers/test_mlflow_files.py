@@ -54,6 +54,15 @@ def test_damaged_meta_is_not_claimed(run: Path) -> None:
     assert mlflow_files.sniff(Source.of(run)) is None
 
 
+def test_folder_that_may_not_be_entered(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_self: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    source = Source.of(run)
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert mlflow_files.sniff(source) is None
+
+
 def test_experiment_folder_and_deleted_run_are_no_runs(run: Path) -> None:
     (run / "meta.yaml").write_text("experiment_id: '0'\nname: Default\n")
     assert mlflow_files.sniff(Source.of(run)) is None
