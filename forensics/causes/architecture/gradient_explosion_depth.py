@@ -1,4 +1,48 @@
-"""Gradients grow from step to step, or through the depth of the network."""
+"""Gradients grow from step to step, or through the depth of the network.
+
+What happened
+-------------
+Backpropagation multiplies the Jacobians of all layers. Where their product is above 1, gradients grow with depth;
+where an update makes it larger still, they grow from step to step, geometrically, until the loss follows.
+
+How it shows in logs
+--------------------
+The gradient norm reaches 10 times its level, and at least doubles at each of three or more successive logged steps
+before its peak. It leaves its level before the loss. In a public 176B run it grew by 3.9, 2.5, 6.6, 9.1 and 6.6 at
+five steps in a row, four of them before the loss peaked, with clipping at 1.0. A divergence or NaN with a gradient
+that grew along counts too.
+
+What would contradict it
+------------------------
+No surge of 10 times excludes it. One step only, together with the loss, contradicts it; so does a jump of the
+learning rate, which explains the growth.
+
+Looks like, but is not
+----------------------
+bad_batch_outlier, sdc_transient: one step.
+
+adam_v_stale: the update, not the gradient, is too large.
+
+embedding_grad_surge: one group carries it all.
+
+grad_clip_missing: why the surge was let through.
+
+How to confirm
+--------------
+Replay with a clip, global and per tensor (R7). Measure gradients per layer: early layers are largest. Change one
+component at a time (R14) to find where it starts.
+
+Fix
+---
+Clip at 1.0; check initialisation, residual scaling and normalisation of the deepest blocks. Restart from before the
+growth and skip the batches if the state is otherwise healthy.
+
+References
+----------
+BLOOM-176B logs, steps 31,214 to 31,219. Common practice; absolute alarms such as "norm above 1,000" mean nothing
+across runs.
+
+"""
 
 from __future__ import annotations
 

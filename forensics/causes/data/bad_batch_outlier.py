@@ -1,4 +1,51 @@
-"""The batch itself is bad: garbage, a corrupt file, wrong labels."""
+"""The batch itself is bad: garbage, a corrupt file, wrong labels.
+
+What happened
+-------------
+Some samples of the batch have an extreme loss: random bytes, a broken encoding, values on the wrong scale. The model
+is fine; it was shown something it cannot predict. Usually the loss is normal again with the next batch.
+
+How it shows in logs
+--------------------
+The loss jumps without a precursor and is back as soon as the batch is over: half of the rise is gone within 4 logged
+points, and at most a quarter is left some points later. The gradient norm rises at the same step. The strongest sign
+is a batch id that stands at several events of the run although chance would hardly put it there (p < 0.01).
+
+What would contradict it
+------------------------
+A loss that needs longer or never comes back, a gradient norm that left its level two or more steps earlier, a
+gradient that did not move, a jump of the learning rate, a loss scale that collapsed at the same time, or a run still
+in its first steps.
+
+Looks like, but is not
+----------------------
+sdc_transient: also one step, but a replay is calm.
+
+batch_state_interaction: the same batch is harmless on another state.
+
+repeated_ngram_docs: the gradient surges, the loss of the batch may be low.
+
+metric_artifact: the other logger shows nothing.
+
+mixture_shift: the new data go on.
+
+How to confirm
+--------------
+Give the batch to an earlier, healthy state (R2): it spikes there too. Other batches at this state do not (R3). The
+loss of every sample names the culprits (R4): 8 sds or more above the rest. At a learning rate of 0 the batch still
+has its high loss (R6).
+
+Fix
+---
+Skip the batches of the event and look at their samples; repair the filter that let them through. A skip-step rule
+(loss or gradient norm above mean + 6 sds of the last 128) protects against the next.
+
+References
+----------
+SmolLM3 training playbook (bad data are the main cause of spikes that recover). ML engineering notes (public book),
+loss patterns. OLMo-core skip-step optimizer.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,48 @@
-"""A harmless batch met a fragile state."""
+"""A harmless batch met a fragile state.
+
+What happened
+-------------
+Neither the batch nor the weights alone are bad. Their combination gives an update that hurts: another batch at this
+state, or this batch at another state, would have passed. Something else made the state fragile.
+
+How it shows in logs
+--------------------
+The gradient norm leaves its level at least one step before the loss, and the run often recovers by itself within 50
+logged points. It needs every step logged: at a coarser interval a lead is unknown.
+
+What would contradict it
+------------------------
+The same batch at several events (then it is the batch), a jump of the learning rate, a gradient that was calm while
+the loss was up, or a brief spike with nothing before it.
+
+Looks like, but is not
+----------------------
+bad_batch_outlier: the batch is bad at any state.
+
+adam_v_stale: the fragile state has a name, a second moment that forgot.
+
+gradient_explosion_depth: the gradient doubles step after step.
+
+attention_logit_growth: the logits drifted for long before.
+
+sdc_transient: nothing reproduces.
+
+How to confirm
+--------------
+Three replays decide: the event comes back unchanged (R1), does not come with this batch at a state 100 to 500 steps
+earlier (R2), and does not come with other batches at this state (R3).
+
+Fix
+---
+Restart about 100 steps before the onset and skip 200 to 500 batches. Then look for what made the state fragile:
+learning rate, beta2, logits.
+
+References
+----------
+PaLM 2022, section 5.1 (about 20 spikes at 540B with clipping on; the skipped batches were harmless elsewhere).
+SmolLM3 training playbook. A Falcon run skipped one billion tokens.
+
+"""
 
 from __future__ import annotations
 

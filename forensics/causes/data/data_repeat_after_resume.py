@@ -1,4 +1,42 @@
-"""The data started again: batches that were already seen are trained on once more."""
+"""The data started again: batches that were already seen are trained on once more.
+
+What happened
+-------------
+The sampler's position was not saved or not restored. The loader starts at its beginning, the model sees known
+samples, and after the replayed stretch it steps back to unseen ones.
+
+How it shows in logs
+--------------------
+Batch ids begin again in the same order (at least 10 in a row) while the steps go on, and no epoch boundary explains
+it. The loss is lower on the repeated data, and steps up when they end.
+
+What would contradict it
+------------------------
+Batch ids that continue exclude it.
+
+Looks like, but is not
+----------------------
+epoch_boundary_step: the same at the end of an epoch, planned.
+
+resume_data_or_rng_lost: other data after every resume, not the same again.
+
+worker_rng_duplicate: repeats across ranks within one step.
+
+mixture_shift: ids go on, content changes.
+
+How to confirm
+--------------
+Compute the loss of replayed and of unseen batches on the same checkpoint (R4): the replayed ones are lower.
+
+Fix
+---
+Save and restore the state of the sampler, or skip the consumed samples when resuming.
+
+References
+----------
+ML engineering notes (public book; a Llama-2 variant; Lightning issue 18780). nanoGPT 467, accelerate 2823 and 4071.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,49 @@
-"""The mask of the loss changed or is wrong: few or no targets are counted."""
+"""The mask of the loss changed or is wrong: few or no targets are counted.
+
+What happened
+-------------
+The mask decides which targets count. If it hides too many, the loss is averaged over few tokens and turns noisy; if
+it hides all, the mean over nothing is NaN; if it counts padding or shifts the targets, the loss is about the wrong
+thing.
+
+How it shows in logs
+--------------------
+The loss turns noisier at one step while its level stays where it was, and the gradient norm settles above 1.4 times
+its level, because fewer targets are averaged. Or single NaN values appear and heal with the next batch, without any
+rise before them. Also typical, but not examined here: a loss of exactly 0, an initial loss more than 10 % away from
+ln(vocabulary size), or a fall by an implausible amount within 200 steps. The number of counted tokens per step would
+show it directly.
+
+What would contradict it
+------------------------
+A batch size that changed at the same step explains the noise better. A loss that rose before the NaN points
+elsewhere.
+
+Looks like, but is not
+----------------------
+batch_size_change_unscaled: noise and gradient change with the batch.
+
+nan_in_input: a NaN that is in the data.
+
+packing_imbalance: counts vary, the mask is right.
+
+target_leak_or_format: too good, with full counts.
+
+How to confirm
+--------------
+Compute the loss per token of the step and decode inputs and labels side by side (R4).
+
+Fix
+---
+Count unmasked targets per batch and log the count; divide the summed loss by it, return 0 where it is 0, and check
+the shift between inputs and labels once by hand.
+
+References
+----------
+PyTorch issues 70348 and 116349 (the mean over ignored targets only is NaN), OLMo-core 657, NeMo Automodel 3796. The
+ln(vocabulary) test is our own.
+
+"""
 
 from __future__ import annotations
 

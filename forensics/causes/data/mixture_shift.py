@@ -1,4 +1,48 @@
-"""The data changed: another domain, another mix, another stage of the curriculum."""
+"""The data changed: another domain, another mix, another stage of the curriculum.
+
+What happened
+-------------
+From a step on the model sees other data. Its loss on them is higher because they are new or harder, and it falls as
+they are learned. Weights, moments and step size are in order.
+
+How it shows in logs
+--------------------
+The loss goes to a new level within three logged points and stays, or comes down slowly as in learning (half of the
+rise takes 8 points or more). The gradient norm is soon normal again (within 1.4 of its level) while the loss still
+holds 0.4 of its first height: the model is well. A level shift without any movement of the gradient counts as well.
+Losses per source, where logged, each stay continuous.
+
+What would contradict it
+------------------------
+A loss that is back at once excludes it. A gradient norm of 10 times its level, one that stays up with the loss or led
+it, a jump of the learning rate, a collapse of the loss scale, or a divergence contradict it.
+
+Looks like, but is not
+----------------------
+degenerate_data_pocket: ends after a fixed number of samples.
+
+label_noise_or_shuffle: never comes down.
+
+resume_data_or_rng_lost: begins at a resume.
+
+resume_weights_wrong: the gradient stays up as well.
+
+data_order_correlated: comes and goes; the validation loss is flat.
+
+How to confirm
+--------------
+Evaluate the old and the new data on the same checkpoint from before the step: the new data have the higher loss there
+too.
+
+Fix
+---
+If planned, mark the step and compare per source. If not, look at what the loader read from that step on.
+
+References
+----------
+SmolLM3 training playbook (a mix in three stages). IDEFICS chronicles (spikes driven by the ratio of sources).
+
+"""
 
 from __future__ import annotations
 

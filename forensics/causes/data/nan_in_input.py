@@ -1,4 +1,46 @@
-"""A NaN came in with the data."""
+"""A NaN came in with the data.
+
+What happened
+-------------
+An input or target is NaN or infinite, or preprocessing divided by zero. The loss of that batch is NaN in any
+precision, and one update with it ruins every weight it touches.
+
+How it shows in logs
+--------------------
+The loss is NaN or infinite from one step to the next; loss, gradient norm and loss scale were normal until the step
+before. If the step was skipped, the next values are normal; if not, everything after it is NaN.
+
+What would contradict it
+------------------------
+A loss that was already rising, or a burst of loss-scale halvings, excludes it. A gradient norm that rose before the
+NaN contradicts it.
+
+Looks like, but is not
+----------------------
+numeric_domain_error: looks the same in the log; the inputs are finite.
+
+loss_mask_error: a batch without any target gives a NaN that heals.
+
+fp16_activation_overflow, loss_scale_collapse: growth or halvings before.
+
+eps_flush_fp16: the first bad tensor is a weight.
+
+sdc_transient: not reproducible.
+
+How to confirm
+--------------
+Scan inputs and targets of the step (R4). The NaN comes at any state (R2), at a learning rate of 0, and in any
+precision (R5).
+
+Fix
+---
+Drop or repair the sample, resume from the checkpoint before it, and assert finite inputs in the loader.
+
+References
+----------
+Common practice. The rule is our own.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,50 @@
-"""A silent error of the hardware: one computation, one stored number was wrong."""
+"""A silent error of the hardware: one computation, one stored number was wrong.
+
+What happened
+-------------
+A bit flipped in a matrix product, in a stored weight or in a moment, without any message. A wrong gradient is over
+after one step; a wrong weight or moment has to be learned away again.
+
+How it shows in logs
+--------------------
+The gradient norm goes to 10 times its level or more in one step, without a precursor and without another reason in
+the log. If a stored number was hit, loss and gradient norm then decay over tens of steps. One rank stands out where
+values per rank are logged.
+
+What would contradict it
+------------------------
+No movement of the gradient, a slow change, or a jump of the learning rate exclude it. Growth over three or more
+doublings, a rise that ended with its batch, or an event that follows a batch id contradict it. Rare by nature: it
+comes last among explanations that fit.
+
+Looks like, but is not
+----------------------
+bad_batch_outlier: reproduces with the batch.
+
+gradient_explosion_depth: grows over steps.
+
+sdc_persistent: comes back with the same device.
+
+grad_reduction_scale: off by a factor for some steps, exactly normal before and after.
+
+metric_artifact: the log is wrong, not the run.
+
+How to confirm
+--------------
+Replay the step from the checkpoint before it: it stays calm on the same GPU (R1) and on another (R9), within the
+noise band of repeats (R0).
+
+Fix
+---
+Recompute the step: resume from the checkpoint before it. Watch the node, look for Xid and ECC messages; replace it if
+it happens again.
+
+References
+----------
+Altenbernd et al. 2026, arXiv 2604.00726 (NaN, short spikes, parameter divergence; recomputing helps). Ma et al. 2025,
+arXiv 2502.12340 (real unhealthy nodes). Megatron-LM rerun state machine.
+
+"""
 
 from __future__ import annotations
 

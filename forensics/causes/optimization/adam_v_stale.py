@@ -1,4 +1,53 @@
-"""The second moment is too small for the gradient that comes: Adam takes a giant step."""
+"""The second moment is too small for the gradient that comes: Adam takes a giant step.
+
+What happened
+-------------
+While gradients are quiet, the second moment v decays. The first large gradient is divided by a v that has forgotten
+what large means, and the update is many times too long. The weights are thrown off, v catches up, and the run usually
+recovers.
+
+How it shows in logs
+--------------------
+The loss rises with the gradient norm, which stays up for some points, by less than 10 times; half of the rise is gone
+within 8 logged points. beta2 is 0.98 or more, a memory of 50 steps and up. The proof is rarely logged: the update
+RMS, rms(g / sqrt(v)), of some tensor, often the embedding, passes 2 one to eight steps before the loss rises.
+
+What would contradict it
+------------------------
+An optimizer without second moments excludes it, as does a loss that was back as soon as its batch was over. A smaller
+beta2, an onset during warmup, a jump of the learning rate, a gradient that was calm while the loss was up, or a surge
+of 10 times and more speak against it.
+
+Looks like, but is not
+----------------------
+batch_state_interaction: the gradient leads, and skipping the batches helps.
+
+attention_logit_growth: update spikes lead too, but clipping updates does not cure it.
+
+embedding_grad_surge: the gradient, not the divisor, is extreme.
+
+resume_weights_wrong: relearning takes longer.
+
+sdc_transient: a far larger factor, and not reproducible.
+
+How to confirm
+--------------
+Replay with beta2 0.95 or with clipped updates (R8): the event goes. On an earlier state the same batches are harmless
+(R2). The replay's probe measures rms(g / sqrt(v)) per tensor.
+
+Fix
+---
+Set beta2 to 0.95, or divide the learning rate per tensor by max(1, rms(g / sqrt(v))), as StableAdamW does. Advice
+conflicts: in one public 104B series beta2 0.95 did not save the run, and in a 32B run clipping updates did not stop
+the spikes, because attention logits grew.
+
+References
+----------
+Wortsman et al. 2023, arXiv 2304.13013 (loss spikes follow spikes of the update RMS by 1 to 8 steps; reported:
+threshold 2.3, 14 of 15 spikes explained). Bai et al. 2025, arXiv 2506.04805. BigScience notes. Marin 32B
+retrospective.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,48 @@
-"""The batch size changed and the learning rate did not follow."""
+"""The batch size changed and the learning rate did not follow.
+
+What happened
+-------------
+The noise of the gradient depends on the batch size, and the best step depends on the noise. A smaller batch at the
+old rate is too noisy for it; a larger one wastes steps or, scaled too far, overshoots. For Adam the rate goes with
+the square root of the batch size, for SGD with the batch size itself.
+
+How it shows in logs
+--------------------
+The logged batch size changes by a factor of 1.2 or more around the onset, and the learning rate does not change
+within 25 % of what the rule asks for. The gradient norm settles at a new level, close to the factor^(-1/2). Where no
+batch size is logged, a loss that turns noisier at one step together with a gradient norm that settles above 1.4 times
+its level is the only trace, and weak.
+
+What would contradict it
+------------------------
+A logged batch size that did not change excludes it. A learning rate that was scaled by the rule speaks against it.
+Ramps in small steps are planned and are not alarmed.
+
+Looks like, but is not
+----------------------
+loss_mask_error: the same picture with a constant batch size: fewer tokens are counted.
+
+grad_accum_normalisation: a factor in loss or gradient that equals the accumulation.
+
+lr_rewarm_or_jump: the rate moved, not the batch.
+
+batch_noise_small: noise from the start on.
+
+How to confirm
+--------------
+Replay the steps after the change with the old batch size (R3), or with the learning rate scaled by the rule (R6).
+
+Fix
+---
+Scale the rate by sqrt(k) for a batch k times as large with Adam, by k with SGD, and re-warm over 100 to 500 steps.
+Ramp in small increments (BLOOM: 16 per step). With Adam the best rate rises with the batch size only up to a point,
+then falls again.
+
+References
+----------
+Common practice. The batch "surge" study of 2024, arXiv 2405.14578. Reported: Malladi et al. 2022.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,48 @@
-"""Rare large gradients act without a bound."""
+"""Rare large gradients act without a bound.
+
+What happened
+-------------
+A few batches give gradients tens of times longer than usual. Without clipping, one such step moves the weights far
+and leaves its square in Adam's second moment, so that later steps are too short for a while. It makes an event large;
+something else produced the gradient.
+
+How it shows in logs
+--------------------
+The gradient norm surges to 10 times its level or more, and the configuration says that clipping is off or the
+threshold is more than 10 times the usual norm. The loss follows within three steps. It needs the norm before
+clipping.
+
+What would contradict it
+------------------------
+A threshold that bounds the surge speaks against it. A gradient norm that did not surge excludes it. Mind that a clip
+bounds the gradient, not Adam's update: public 176B and 32B runs spiked with clipping on.
+
+Looks like, but is not
+----------------------
+gradient_explosion_depth: what made the gradient grow over several steps.
+
+bad_batch_outlier: the batch that produced it.
+
+sdc_transient: an error of one computation.
+
+grad_clip_chronic: the opposite fault, clipping at most steps.
+
+How to confirm
+--------------
+Replay with gradients clipped at 1.0 (R7): the event goes or is much smaller. If only a clip per tensor helps, one
+tensor dominates.
+
+Fix
+---
+Clip the global norm at 1.0, or between the 95th and 99th percentile of the healthy run. Stronger variants adapt the
+threshold: ZClip (z above 2.5 against a running mean), AdaGC (per tensor).
+
+References
+----------
+Common practice. ZClip, Kumar et al. 2025, arXiv 2504.02507. AdaGC, Wang et al. 2025, arXiv 2502.11034. BLOOM-176B
+logs (norm 960 against a clip of 1.0).
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,45 @@
-"""Late training needs smaller steps than the schedule gives."""
+"""Late training needs smaller steps than the schedule gives.
+
+What happened
+-------------
+As the model improves, the useful step shrinks. When the schedule stays high, gradient and activation norms creep up
+until the loss turns with them. Restarting from a checkpoint repeats it, because the drift is in the state.
+
+How it shows in logs
+--------------------
+The loss drifts up without any sharp step, outside warmup and re-warming. The gradient norm drifts with it and settles
+above 1.2 times its level; activation norms per block, if logged, drift before the loss does. After a restart it comes
+again about 100 or more steps later.
+
+What would contradict it
+------------------------
+An onset in warmup, re-warming or at a rate of zero excludes it. A gradient norm that settles below 1.05 of its level
+speaks against it.
+
+Looks like, but is not
+----------------------
+tail_grad_growth: the gradient norm rises and the loss goes on falling.
+
+attention_logit_growth, residual_growth: logits or activations drift first, whatever the rate.
+
+lr_too_high: unrest all along, not only late.
+
+mixture_shift: a step to a new level with a calm gradient.
+
+How to confirm
+--------------
+Replay some hundred steps before the onset with 0.66 to 0.9 of the learning rate (R6): norms and loss flatten.
+
+Fix
+---
+Lower the learning rate now, to 0.66 to 0.9 of its value, instead of restarting. In one 175B run this brought gradient
+and activation norms down.
+
+References
+----------
+OPT-175B chronicles (notes at 27 % and 56 %).
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,44 @@
-"""The run is weakest just after the end of the warmup."""
+"""The run is weakest just after the end of the warmup.
+
+What happened
+-------------
+Gradient variance and second moments are near their largest when the ramp ends, and the steps are the longest of the
+whole run. A disturbance that would pass later, or earlier, throws the run off here.
+
+How it shows in logs
+--------------------
+The onset falls into a window around the end of the warmup: from 0.1 of its length before to 0.3 of its length after
+(at least five logged points). In float16 runs the loss scale often sinks before it.
+
+What would contradict it
+------------------------
+The onset is elsewhere, or there was no warmup of at least 10 steps: excluded. Events that also come long after the
+warmup speak for lr_too_high.
+
+Looks like, but is not
+----------------------
+lr_too_high: events all along the peak and stable phase.
+
+lr_warmup_missing: no ramp at all, or a very short one.
+
+scale_growth_trigger: the loss scale doubled just before.
+
+lr_rewarm_or_jump: a second rise of the rate.
+
+How to confirm
+--------------
+Replay with a lower learning rate (R6), with a warmup twice as long, or with beta2 0.95 (R8).
+
+Fix
+---
+Double the warmup, lower the peak, or warm up the sequence length as well; beta2 0.95.
+
+References
+----------
+BigScience tr8-104B logs, experiments 1 and 2 (7,000 and 6,900 steps, just after the ramp) and tr1-13B (ramp over near
+25,000, spike at 29,000). Li et al. 2022, arXiv 2108.06084 (sequence length warmup).
+
+"""
 
 from __future__ import annotations
 

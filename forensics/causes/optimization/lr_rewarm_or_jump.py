@@ -1,4 +1,50 @@
-"""The learning rate jumped, or was warmed up again."""
+"""The learning rate jumped, or was warmed up again.
+
+What happened
+-------------
+A restarted schedule, a second scheduler, an override or a new stage raised the learning rate in mid-run. The model
+sat in a valley that fits small steps; larger ones carry it out, and it must come down again at the new rate or is
+lost.
+
+How it shows in logs
+--------------------
+The learning rate rises by a factor of 1.2 or more after the warmup, at one logged step or as a ramp, from shortly
+before the onset to its first steps. It weighs most when it goes above everything before. The loss rises at the jump
+or some steps later, and the gradient norm follows. With a modest ramp the loss comes down again by itself; old and
+new data both get worse for a while.
+
+What would contradict it
+------------------------
+A learning rate that did not rise around the onset excludes it. A rate that only returned to a value the run had
+trained at before speaks against it: cosine restarts and stages do that, usually without harm.
+
+Looks like, but is not
+----------------------
+resume_scheduler_lost: the jump stands at a resume; that is its explanation, not its rival.
+
+batch_size_change_unscaled: the batch changed, the rate did not.
+
+lr_too_high: the rate did not change before the onset.
+
+resume_optimizer_lost: a resume with a continuous rate.
+
+How to confirm
+--------------
+Replay from before the jump with the old learning rate (R6): the event goes. Audit the scheduler's state in the
+checkpoint (R11): its step count or base rate is wrong.
+
+Fix
+---
+Keep the rate continuous: find what changed it, and resume from a checkpoint before the jump. If it is wanted, as in
+continued pre-training, warm up over 100 to 500 steps to a lower maximum, mix in 1 to 5 % of old data, and expect a
+temporary rise. Planned drops of multi-step and warmup-stable-decay schedules are not events.
+
+References
+----------
+Gupta et al. 2023, arXiv 2308.04014. Ibrahim et al. 2024, arXiv 2403.08763. IDEFICS chronicles, experiments 9 and 10
+(the trajectory was silently restarted).
+
+"""
 
 from __future__ import annotations
 

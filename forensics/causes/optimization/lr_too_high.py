@@ -1,4 +1,55 @@
-"""The learning rate is past what the run can bear."""
+"""The learning rate is past what the run can bear.
+
+What happened
+-------------
+Each update moves the weights further than the local shape of the loss allows. Errors grow from step to step instead
+of shrinking: the loss spikes again and again, swings, or drifts away. Often it is only the reason why the run was
+fragile, and something else decides the moment.
+
+How it shows in logs
+--------------------
+The onset lies in the warmup while the rate is still climbing, or where it is at its maximum (peak or stable phase, or
+at least 0.8 of the maximum). The loss grows over many steps: a divergence, drift or swing, or a rise that ends in
+NaN. Three or more events of the sort in one run count further, unless one batch explains them. A rate above 5e-3 (0.5
+for plain SGD) is suspicious by itself. Where it is logged, an update-to-weight ratio above 1e-2 agrees; healthy is
+near 1e-3.
+
+What would contradict it
+------------------------
+A single spike that is over with its batch. An onset in the tail, or after the rate fell below 0.3 of its maximum. A
+jump of the rate just before, which explains better why it happened now. A gradient that is calm again while the loss
+is still up.
+
+Looks like, but is not
+----------------------
+lr_rewarm_or_jump: the rate rose just before the onset.
+
+lr_warmup_missing: the event comes in the first steps, at full rate.
+
+sharpness_edge: the loss swings but its trend still falls.
+
+bad_batch_outlier: one isolated spike; other batches at the same state are calm.
+
+attention_logit_growth, residual_growth: another norm drifts for thousands of steps before the loss.
+
+How to confirm
+--------------
+Replay from a checkpoint before the onset with half the learning rate (R6): the event goes. With other batches (R3) it
+stays. Then try 0.1 and 0: an event that persists at zero is not the optimizer's.
+
+Fix
+---
+Halve the peak; divide by up to 10 if it goes on. Rescues of large runs cut to 90 % (calmed the norms once), 67 %, 75
+% or 50 %. Or double the warmup. In practice Adam fine-tunes at 1e-5 to 5e-5 and pre-trains at 1e-4 to 3e-4. If
+halving only delays the event, as in a public 104B series, look for the cause behind it: initialisation, precision,
+data.
+
+References
+----------
+OPT-175B chronicles (notes at 27 % and 56 %). IDEFICS chronicles. Wortsman et al. 2023, arXiv 2309.14322 (small models
+at high rates show the faults of large ones). BigScience tr8-104B logs.
+
+"""
 
 from __future__ import annotations
 

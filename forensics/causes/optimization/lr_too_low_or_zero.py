@@ -1,4 +1,47 @@
-"""The learning rate fell to nothing: the run computes, but does not learn."""
+"""The learning rate fell to nothing: the run computes, but does not learn.
+
+What happened
+-------------
+The schedule ended early, a parameter group lost its rate, or a bug set it to zero. Every step after that costs the
+same and changes nothing.
+
+How it shows in logs
+--------------------
+The learning rate falls abruptly to under a thousandth of its maximum and stays there to the end, outside the last
+tenth of the run. Gradient norms stay alive and the loss stays where it was. Where logged, an update-to-weight ratio
+under 1e-4 agrees.
+
+What would contradict it
+------------------------
+A learning rate that never fell to nothing outside the tail, or did so at another step, excludes it. A normal
+update-to-weight ratio contradicts it.
+
+Looks like, but is not
+----------------------
+lr_schedule_miscounted: the planned curve, only compressed.
+
+optimizer_not_stepping: the rate is fine, the weights do not move.
+
+bf16_update_stall: updates are rounded away, worst in the tail.
+
+adam_eps_too_large: only some layers stall.
+
+grad_clip_chronic: every step is cut short.
+
+How to confirm
+--------------
+Replay from the step of the fall with ten times the rate, or with the old one (R6): the loss falls again.
+
+Fix
+---
+Find what set the rate to zero (length of the scheduler, rate of a group, freeze flags) and resume from that step: all
+later steps are lost.
+
+References
+----------
+Our own rule. Reported: the "slow convergence" class of AutoTrainer.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,47 @@
-"""The run started at full learning rate, or nearly so."""
+"""The run started at full learning rate, or nearly so.
+
+What happened
+-------------
+In the first steps Adam's second moments rest on a handful of gradients, and the weights are far from any solution. A
+full-size step then goes in an almost arbitrary direction. Warmup keeps steps small until the moments mean something.
+
+How it shows in logs
+--------------------
+The first logged learning rate is at least half of the maximum, or the maximum is reached in fewer than 30 steps. The
+event comes early: within 2/(1 - beta2) steps (at least 200, at most 2,000), and within the first 15 % of the run.
+
+What would contradict it
+------------------------
+A warmup of 30 steps or more that began below half of the maximum, or an event long after the start: both exclude it.
+An optimizer without second moments makes it less likely.
+
+Looks like, but is not
+----------------------
+init_scale_too_large: the gradient norm is huge at step 0 and the initial loss is above ln(vocabulary size).
+
+lr_too_high: goes wrong later too, at the same rate.
+
+tokenizer_vocab_mismatch: the loss is wrong before the first update.
+
+long_sequence_outlier: early events follow the sequence length.
+
+resume_optimizer_lost: the same picture after a resume.
+
+How to confirm
+--------------
+Start again from the same initial weights with a linear warmup of 500 to 2,000 steps (R6): the event does not come.
+
+Fix
+---
+A linear warmup of 500 to 2,000 steps, and not below 2/(1 - beta2) steps; 2,000 is typical, a study of small models
+used 5,000, GPT-3 style recipes 375 million tokens (BLOOM: 183,105 samples).
+
+References
+----------
+Common practice. Wortsman et al. 2023, arXiv 2309.14322. BLOOM README. Reported: RAdam 2019, and the rule 2/(1 -
+beta2) of Ma and Yarats 2021.
+
+"""
 
 from __future__ import annotations
 

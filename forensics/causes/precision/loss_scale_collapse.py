@@ -1,4 +1,47 @@
-"""The loss scale fell to its floor and gradients still overflowed: a true explosion, or broken numbers."""
+"""The loss scale fell to its floor and gradients still overflowed: a true explosion, or broken numbers.
+
+What happened
+-------------
+The scaler halves and halves, and the gradients are still infinite. Then the scale is not the reason: gradients truly
+explode, activations overflow in the forward pass, or the weights are already broken.
+
+How it shows in logs
+--------------------
+The loss scale falls by 2^6 or more without recovering to four times its lowest value within 200 logged points, or
+reaches 1 or less. DeepSpeed stops with a message that the scale is already at its minimum. The loss often rises some
+steps later.
+
+What would contradict it
+------------------------
+A scale that recovers excludes it.
+
+Looks like, but is not
+----------------------
+fp16_grad_overflow: halving helps.
+
+fp16_activation_overflow: calm in float32.
+
+lr_too_high, attention_logit_growth: the explosion behind it.
+
+nan_in_input: one batch did it.
+
+scale_calibration_skips: in the first steps, with no effect.
+
+How to confirm
+--------------
+Replay the steps in float32 (R5). If they still explode, the cause is in the optimization; if they are calm, in
+float16 activations. Find the first non-finite tensor: input, forward or gradient.
+
+Fix
+---
+Do not raise the scale. Find the explosion (learning rate, attention logits, input), lower the learning rate, or train
+in bf16.
+
+References
+----------
+DeepSpeed loss scaler (class defaults: start 2^32, window 1,000, minimum 1). OPT-175B chronicles.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,43 @@
-"""An operation left its domain: log of zero, a division by a vanishing norm."""
+"""An operation left its domain: log of zero, a division by a vanishing norm.
+
+What happened
+-------------
+One operation met an argument it is not defined for: log(0), the derivative of sqrt at 0, exp of a large number, a
+division by a norm of 0. Inputs are finite, nothing grew; the result is NaN or infinite in any precision.
+
+How it shows in logs
+--------------------
+A NaN without any growth before it and without a burst of loss-scale halvings. The log alone cannot tell it from a NaN
+in the data.
+
+What would contradict it
+------------------------
+A loss that was already rising, or a burst of halvings, excludes it. Non-finite inputs mean nan_in_input.
+
+Looks like, but is not
+----------------------
+nan_in_input: the batch itself is not finite.
+
+loss_mask_error: the mean over no target.
+
+eps_flush_fp16: in the optimizer, with float16 states.
+
+fp16_activation_overflow: growth before, only in float16.
+
+How to confirm
+--------------
+The first non-finite module of a replay names the operation. A guard in it (R14) removes the event; higher precision
+does not (R5).
+
+Fix
+---
+An epsilon or a clamp inside log, sqrt, division and normalisation; outside it is too late for the derivative.
+
+References
+----------
+The rule is our own. Tools with the same aim: Hugging Face DebugUnderflowOverflow, LightlyTrain.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,47 @@
-"""Gradients are summed where they should be averaged, or scaled twice: their norm is off by a constant factor."""
+"""Gradients are summed where they should be averaged, or scaled twice: their norm is off by a constant factor.
+
+What happened
+-------------
+Something multiplies the gradients between backward and step: a sum instead of a mean over ranks, a missing unscaling,
+a clip by a local norm. The loss is right, the gradient has the right direction and a wrong length.
+
+How it shows in logs
+--------------------
+The gradient norm is 10 times its level or more for two or more logged steps, at one constant height, and normal
+before and after, while the loss of these steps is normal. At a change of topology the factor is an integer such as
+the data- or tensor-parallel size.
+
+What would contradict it
+------------------------
+A factor below 10, or a loss that moved at the same step or earlier, excludes it. A height that grows or decays is not
+a constant factor.
+
+Looks like, but is not
+----------------------
+gradient_explosion_depth: grows from step to step.
+
+sdc_transient: one step, or a decay.
+
+grad_accum_normalisation: the factor is the accumulation, in the loss too.
+
+metric_artifact: only the logged norm is scaled (by the loss scale, for example).
+
+replica_desync: not visible at all.
+
+How to confirm
+--------------
+Compute one step on one rank and on several and compare the gradients (R12; described, not run by this version).
+
+Fix
+---
+Check everything that multiplies gradients between backward and step: unscaling, accumulation, all-reduce, clipping.
+Test one against N GPUs in continuous integration.
+
+References
+----------
+BLOOM tr11 (clipping missing on tensor-parallel ranks above 0). Common practice with tensor parallelism.
+
+"""
 
 from __future__ import annotations
 

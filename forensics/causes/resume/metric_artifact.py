@@ -1,4 +1,44 @@
-"""The log, not the training: steps written twice, units that changed, curves that were merged."""
+"""The log, not the training: steps written twice, units that changed, curves that were merged.
+
+What happened
+-------------
+A run was set back and did some steps again, two processes wrote into one log, or a quantity changed its meaning
+(smoothing, interval means, a gradient norm times the loss scale). The curve shows an event that the training never
+had, or hides one.
+
+How it shows in logs
+--------------------
+Steps that were written twice: the later pass replaces the earlier one here, and both are kept. A new process that
+begins to write near the onset is a hint. A gradient norm that follows the loss scale is in scaled units.
+
+What would contradict it
+------------------------
+The loss shows the same event in every source.
+
+Looks like, but is not
+----------------------
+resume_weights_wrong, resume_optimizer_lost: the resume is real, and so is the event.
+
+bf16_loss_quantisation: rounding of the logged loss.
+
+bad_batch_outlier: one real step.
+
+sdc_transient: a real surge of one step.
+
+How to confirm
+--------------
+Read the raw logs again; no replay is needed. Compare with a second logger if there is one.
+
+Fix
+---
+Keep the later value of each step when plotting, log a run id per attempt, and divide the gradient norm by the loss
+scale where it was logged scaled.
+
+References
+----------
+ML engineering notes (public book) on rollback and rewind in W&B. The scale check is our own, on public float16 logs.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,44 @@
-"""The sampler or the random state was not restored: what comes after the resume is composed otherwise."""
+"""The sampler or the random state was not restored: what comes after the resume is composed otherwise.
+
+What happened
+-------------
+After a resume the loader draws from another position, seed or mix of sources. Weights and optimizer are right; the
+data of the first window are others, for instance fewer images per text.
+
+How it shows in logs
+--------------------
+The loss rises within 20 logged points after a resume while the gradient norm is calm, or hardly moves. Typically it
+happens at every resume and is over after about 50 steps.
+
+What would contradict it
+------------------------
+No resume near excludes it. A gradient norm that stays up with the loss contradicts it. Only one of many resumes
+affected: look elsewhere.
+
+Looks like, but is not
+----------------------
+data_repeat_after_resume: the same batches again, with a lower loss.
+
+resume_optimizer_lost: the gradient is upset.
+
+resume_weights_wrong: off at the first step.
+
+mixture_shift: without a resume.
+
+How to confirm
+--------------
+Audit sampler and random states in the checkpoint (R11), and replay the window in another order (R16).
+
+Fix
+---
+Save and restore the states of sampler and random generators with every checkpoint; use a stateful loader.
+
+References
+----------
+IDEFICS chronicles and memos (the ratio of sources was off after each start). accelerate 2823. transgenic 59 (15 of 20
+samples were wrong after a resume within an epoch).
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,47 @@
-"""The run was resumed without the optimizer's state."""
+"""The run was resumed without the optimizer's state.
+
+What happened
+-------------
+Weights were restored, moments or the step count were not. Adam starts with empty moments: its first update has full
+length in every coordinate, about lr x sign(gradient), and the weights are thrown off.
+
+How it shows in logs
+--------------------
+A rise of the loss within 20 logged points after a resume (a new attempt, or a pause over 20 usual steps). The first
+losses after the resume are right, then the loss rises; gradient norm normal at first, learning rate continuous.
+
+What would contradict it
+------------------------
+No resume near excludes it. A loss that was off at the first step, before any update, contradicts it.
+
+Looks like, but is not
+----------------------
+resume_weights_wrong: the first loss is already off.
+
+resume_scheduler_lost: the learning rate jumps at the resume.
+
+resume_data_or_rng_lost: the gradient is calm, and it happens at every resume.
+
+config_edit: a setting changed with the restart.
+
+lr_warmup_missing: the same at the start of a run.
+
+How to confirm
+--------------
+Audit the checkpoint (R11): step count 0, empty or much smaller second moments. With the state loaded the replay is
+calm.
+
+Fix
+---
+Save and load all of it. If it is lost: hold the learning rate at 0 for 5/(1 - beta2) steps while the moments fill, or
+re-warm over 100 to 500 steps.
+
+References
+----------
+BigScience tr8b (an option silently ignored; the step of a group not saved). Lightning issue 10766, NeMo Automodel
+763.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,43 @@
-"""The run was resumed and the learning-rate schedule began again."""
+"""The run was resumed and the learning-rate schedule began again.
+
+What happened
+-------------
+The scheduler's state was not saved, not loaded, or overwritten. The schedule starts at step 0 or at a wrong offset: a
+second warmup, a jump to the peak, a wrong point of the decay.
+
+How it shows in logs
+--------------------
+The learning rate rises by 1.2 times or more at a resume, often as a new warmup over three or more logged points.
+Without any mark of a resume a new ramp still points here, with less weight.
+
+What would contradict it
+------------------------
+A continuous learning rate excludes it. No visible resume at the change speaks against it.
+
+Looks like, but is not
+----------------------
+lr_rewarm_or_jump: the general case, with or without a resume.
+
+resume_optimizer_lost: the rate is continuous.
+
+config_edit: the schedule was changed on purpose.
+
+lr_schedule_miscounted: wrong from the beginning.
+
+How to confirm
+--------------
+Audit the scheduler in the checkpoint against the logged learning rate (R11).
+
+Fix
+---
+Restore the scheduler, and assert at load that its learning rate equals the last logged one.
+
+References
+----------
+IDEFICS chronicles, experiments 9 and 10 (a stray state file made the loader skip the scheduler; the rate was warmed
+up until the run blew up). PyTorch issue 60265, yolov5 292, the_well 63.
+
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,48 @@
-"""The weights after the resume are not those before it."""
+"""The weights after the resume are not those before it.
+
+What happened
+-------------
+A stale, partial or corrupt checkpoint was loaded, shards were mixed up, averaged weights were taken for raw ones, or
+stored weights were damaged. The model computes with other weights and has to learn again.
+
+How it shows in logs
+--------------------
+The first loss after a resume is already off, before any update. Loss and gradient norm leave their level together and
+stay up; half of the rise takes 6 logged points or more, or never goes. Without a resume in the log the same picture
+can come from damaged weights, with less weight.
+
+What would contradict it
+------------------------
+A loss that was back at once or a jump of the learning rate excludes it. First losses that were still right, a
+gradient that was soon calm, or one that led the loss contradict it.
+
+Looks like, but is not
+----------------------
+resume_optimizer_lost: the first losses are right.
+
+mixture_shift: the gradient is calm.
+
+adam_v_stale: recovers faster.
+
+sdc_transient: a single damaged number, a larger factor of the gradient.
+
+train_eval_mode_error: tied to evaluations.
+
+How to confirm
+--------------
+Compare the checkpoint's tensors with those of the one before, and with hashes if there are any (R11, forensics diff).
+Load the previous checkpoint: the loss is right.
+
+Fix
+---
+Resume from the last good checkpoint. Write checkpoints atomically with checksums, and keep several.
+
+References
+----------
+OPT-175B chronicles (partial uploads). IDEFICS chronicles (a suspicion about a node that remapped memory while
+saving).
+
+"""
 
 from __future__ import annotations
 
