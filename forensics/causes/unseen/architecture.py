@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.LOGZ, Role.PARAM_NORM_GROUP, Role.LOSS),
-        replay="R14: z-loss of 1e-4 switched on",
+        replay="replay with a z-loss of 1e-4 (R14)",
         manual="""
 The log-partition of the output softmax drifts away from zero until the loss breaks, often late.
 
@@ -56,7 +56,7 @@ PaLM 2022 and Wortsman et al. 2023, arXiv 2309.14322. Marin 8B report. IDEFICS c
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.GRAD_NORM, Role.ACT_RMS, "activation RMS by depth at step 0", "initial standard deviation"),
-        replay="R14: the same start with a smaller standard deviation",
+        replay="the same start with a smaller standard deviation (R14)",
         manual="""
 Activations and gradients are too large from the first step, more so with depth and width.
 
@@ -98,7 +98,7 @@ OLMo 2, 2025, arXiv 2501.00656.
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.GRAD_NORM_GROUP, Role.LOSS),
-        replay="R14: freeze or shrink the embedding gradient",
+        replay="replay with the embedding frozen, or its gradient shrunk (R14)",
         manual="""
 The gradient of the embedding dwarfs all others a few steps before the loss breaks.
 
@@ -137,7 +137,7 @@ et al. 2023, "Spike No More".
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.ACT_RMS, Role.ACT_MAX, "activation RMS per block"),
-        replay="R14: scale the residual branch; R6 with a lower learning rate",
+        replay="replay with the residual branch scaled down (R14), or a lower learning rate (R6)",
         manual="""
 Activations build up with depth or over time until something behind them fails.
 
@@ -177,7 +177,7 @@ OPT-175B chronicles, note at 56 %. NVIDIA 2024, arXiv 2410.16682.
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.GRAD_NORM_GROUP, "share of activations that are exactly zero"),
-        replay="R14: another activation or initialisation",
+        replay="another activation or initialisation (R14)",
         manual="""
 Layers do not learn because their gradients or their outputs are zero.
 
@@ -216,7 +216,7 @@ DeepDiagnosis 2021, arXiv 2112.04036. Reported: AutoTrainer's fault classes.
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.VAL_LOSS, "running statistics of BatchNorm", Role.BATCH_SIZE),
-        replay="R14: evaluate with batch statistics",
+        replay="evaluate with batch statistics (R14)",
         manual="""
 BatchNorm statistics of tiny batches, or stale ones, make evaluation chaotic.
 
@@ -290,7 +290,7 @@ BigScience tr8-104B, experiment 6 (a 58B model had been trained instead).
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.EXPERT_LOAD, Role.AUX_LOSS, "share of dropped tokens"),
-        replay="R14: a larger coefficient of the balancing loss",
+        replay="replay with a larger coefficient of the balancing loss (R14)",
         manual="""
 A few experts get most of the tokens and the rest stops learning.
 
@@ -328,7 +328,7 @@ Reported: Switch Transformer and GShard.
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.ROUTER_LOGIT_MAX, Role.AUX_LOSS, "share of tokens that change expert between repeats"),
-        replay="R14: the router in float32, router z-loss 1e-3",
+        replay="replay with the router in float32 and a router z-loss of 1e-3 (R14)",
         manual="""
 Router logits grow until low precision flips near ties.
 
@@ -367,7 +367,7 @@ Reported: ST-MoE 2022.
         family="architecture",
         part=Part.SUSCEPTIBILITY,
         needs=("loss of the discriminator", "loss of the generator", "diversity of samples"),
-        replay="R6 with the discriminator's learning rate divided by 2 to 4; R14",
+        replay="replay with the discriminator's learning rate divided by 2 to 4 (R6), or a gradient penalty (R14)",
         manual="""
 The discriminator wins and the generator gets no gradient, or the generator collapses to few outputs.
 

@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="data",
         part=Part.TRIGGER,
         needs=(Role.LOSS_BY_SOURCE, Role.ACCURACY, Role.BATCH_ID, "loss of every sample"),
-        replay="R4 with clean labels; R2 reproduces it",
+        replay="the loss per sample with clean labels (R4); the batch is as bad at an earlier state (R2)",
         manual="""
 From some point on a share of the labels does not belong to its inputs.
 
@@ -52,7 +52,7 @@ Common practice; injected in the same form by DynFault, Jahan 2026, arXiv 2606.2
         family="data",
         part=Part.TRIGGER,
         needs=(Role.VAL_LOSS, "the loss of a comparable run", "decoded samples"),
-        replay="R4 on cleaned text",
+        replay="the loss per token on cleaned text (R4)",
         manual="""
 The loss is too good: the answer is in the input, or formatting makes the text easy.
 
@@ -92,7 +92,7 @@ OPT-175B chronicles, note at 10 %.
         family="data",
         part=Part.TRIGGER,
         needs=(Role.LOSS, "histogram of token ids", "vocabulary size of model and tokenizer", Role.GRAD_NORM_GROUP),
-        replay="R4, and decode the batch",
+        replay="decode the batch and look at the loss per token (R4)",
         manual="""
 Ids come from another tokenizer, leave the vocabulary, or carry the wrong special tokens.
 
@@ -130,7 +130,7 @@ Our own rule. The OPT-175B chronicles mention a fallback to another tokenizer, w
         family="data",
         part=Part.TRIGGER,
         needs=("activation RMS of the first layer", Role.VAL_LOSS, Role.ACT_RMS),
-        replay="R3 with the old transform",
+        replay="replay with the old transform (R3)",
         manual="""
 Training and evaluation, or old and new data, are normalised in different ways.
 

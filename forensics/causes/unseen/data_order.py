@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="data",
         part=Part.TRIGGER,
         needs=(Role.GRAD_NORM, Role.BATCH_ID, "the tokens of the batches around the event"),
-        replay="R4 by sequence; R2 reproduces it in part",
+        replay="gradient of each sequence apart (R4); at an earlier state the batch brings part of it (R2)",
         manual="""
 A sequence that repeats a few tokens many times gives one large, coherent gradient.
 
@@ -54,7 +54,7 @@ section.
         family="data",
         part=Part.TRIGGER,
         needs=(Role.BATCH_ID, Role.LOSS_BY_SOURCE, "source or document of every sample"),
-        replay="R16: the same window in shuffled order; R2 reproduces it",
+        replay="replay the window in shuffled order: the event goes (R16); at an earlier state it is as bad (R2)",
         manual="""
 A low-quality shard or one very long file fills batch after batch.
 
@@ -97,7 +97,7 @@ rose). Megatron option to skip a range of training iterations.
         family="data",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.VAL_LOSS, Role.LOSS_BY_SOURCE, Role.BATCH_ID),
-        replay="R16: the same samples, shuffled again",
+        replay="replay the same samples, shuffled again (R16)",
         manual="""
 Consecutive batches are alike, and the training loss follows their composition.
 
@@ -140,7 +140,7 @@ Marin 32B retrospective. OLMo experiment log of 2023 (a wavy loss explained by b
         family="data",
         part=Part.AMPLIFIER,
         needs=(Role.EPOCH, Role.SAMPLES, Role.VAL_LOSS, "size of the data set in samples"),
-        replay="R4: the loss of seen against unseen batches",
+        replay="the loss of seen and of unseen batches on one checkpoint (R4)",
         manual="""
 Data that was seen once is partly memorised, so the loss steps when a new epoch begins. Usually expected.
 
@@ -181,7 +181,7 @@ fast.ai 2023, "Can LLMs learn from a single example?", and a W&B report on the s
         family="data",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.SEQ_LEN, Role.GRAD_NORM, "second moments in a checkpoint"),
-        replay="R3 with the sequences truncated",
+        replay="replay with the sequences truncated (R3)",
         manual="""
 Long sequences early in training bring gradients of extreme variance.
 
@@ -220,7 +220,7 @@ Li et al. 2022, arXiv 2108.06084.
         family="data",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.TOK_VALID, Role.RANK_LOSS, Role.GRAD_NORM),
-        replay="R12: the same step with the loss divided by the global token count",
+        replay="the same step with the loss divided by the global token count (R12)",
         manual="""
 Micro-batches with few counted tokens weigh as much as full ones.
 
@@ -260,7 +260,7 @@ Common practice with packed sequences. The family of transformers issue 34191.
         family="data",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.BATCH_ID, Role.RANK_LOSS, "sample ids per rank"),
-        replay="R11 audits the seeds of ranks and workers",
+        replay="audit the seeds of ranks and workers (R11)",
         manual="""
 Several workers or ranks draw the same samples or augmentations.
 

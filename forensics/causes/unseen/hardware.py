@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="hardware",
         part=Part.TRIGGER,
         needs=("node and device of every rank per attempt", "gradient norm per rank"),
-        replay="R9: replay on the suspect and on another device",
+        replay="replay on the suspect device and on another (R9)",
         manual="""
 One chip keeps making silent errors.
 
@@ -53,7 +53,7 @@ report (an estimate of one per one to two weeks).
         family="hardware",
         part=Part.TRIGGER,
         needs=("kernel log with Xid messages", "ECC counters", "node of every rank"),
-        replay="R9; replay from the checkpoint before the message",
+        replay="replay from the checkpoint before the message, on another device (R9)",
         manual="""
 The GPU reported an ECC error or a remapped memory row shortly before the event.
 
@@ -210,7 +210,7 @@ SmolLM3 training playbook (first and second mystery).
         family="hardware",
         part=Part.TRIGGER,
         needs=("device and host memory per step", Role.SEQ_LEN),
-        replay="R3 with the longest batch",
+        replay="replay the longest batch (R3)",
         manual="""
 Memory grew to its limit, or one batch was too large for it.
 

@@ -53,7 +53,7 @@ near step 2,500 on four GPUs).
         family="optimization",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.GRAD_NORM, Role.CLIP),
-        replay="R7: the same steps with the clip at the 99th percentile of the healthy norm",
+        replay="replay with the clip at the 99th percentile of the healthy norm: progress is faster (R7)",
         manual="""
 Gradient clipping cuts so often that it sets the learning rate.
 
@@ -94,7 +94,7 @@ at 5 %). The bound of one half is our own.
         family="optimization",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.UPDATE_RMS, Role.UW_RATIO, Role.GRAD_NORM_GROUP, "second moments in a checkpoint", "per-step histogram of updates"),
-        replay="R8 with epsilon 1e-15, R6 with a lower learning rate, R14 on the early layers",
+        replay="replay with epsilon 1e-15 (R8), a lower learning rate (R6), or the early layers frozen (R14)",
         manual="""
 Gradients near epsilon become correlated from step to step, and Adam's updates grow without pointing downhill.
 
@@ -139,7 +139,7 @@ values provoke spikes.
         family="optimization",
         part=Part.SUSCEPTIBILITY,
         needs=("second moments in a checkpoint", "epsilon in the configuration", Role.UW_RATIO, Role.LOSS),
-        replay="R8 with epsilon divided by 100",
+        replay="replay with epsilon divided by 100 (R8)",
         manual="""
 Epsilon is comparable to sqrt(v), so some layers hardly move.
 
@@ -181,7 +181,7 @@ Wortsman et al. 2023, arXiv 2309.14322 (gradient RMS against epsilon; partly rep
         family="optimization",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.PARAM_NORM_GROUP, Role.GRAD_NORM_GROUP, "weight decay of every parameter group"),
-        replay="R14: freeze the group, or replay with its decay changed",
+        replay="replay with the group frozen, or with its decay changed (R14)",
         manual="""
 Decay shrinks embeddings, norms or biases, or is absent where weights need it.
 
@@ -225,7 +225,7 @@ z-loss). Reported: OLMo 2, 2025, arXiv 2501.00656.
         family="optimization",
         part=Part.AMPLIFIER,
         needs=(Role.LR, Role.GRAD_NORM, Role.PARAM_NORM),
-        replay="R6: a constant learning rate flattens it",
+        replay="a constant learning rate flattens it (R6)",
         manual="""
 Late growth of the gradient norm that decay, schedule and normalised layers bring about by themselves. Harmless.
 
@@ -266,7 +266,7 @@ Defazio 2025, arXiv 2506.02285. Marin 32B retrospective.
         family="optimization",
         part=Part.TRIGGER,
         needs=(Role.UW_RATIO, Role.PARAM_NORM, Role.GRAD_NORM, "two checkpoints at least ten steps apart"),
-        replay="R11: compare two checkpoints; one step and the difference it makes",
+        replay="compare two checkpoints; take one step and see what changed (R11)",
         manual="""
 Gradients are computed, but a group of weights never changes.
 

@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="precision",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.LOSS_SCALE, "share of gradient entries that are exactly zero", Role.GRAD_NORM_GROUP),
-        replay="R10: a scale of 2^8 times restores them; R5 restores them",
+        replay="a scale 2^8 times as large (R10) or float32 (R5) brings the gradients back",
         manual="""
 The loss scale is so small that small gradients are flushed to zero.
 
@@ -51,7 +51,7 @@ OPT-175B chronicles (scales that underflow massively). Reported: Micikevicius et
         family="precision",
         part=Part.TRIGGER,
         needs=(Role.LOSS_SCALE, Role.LOSS, Role.SKIPPED),
-        replay="R10: the same steps at a fixed, lower scale",
+        replay="replay at a fixed, lower scale (R10)",
         manual="""
 The scaler had just doubled its scale when the loss broke away.
 
@@ -91,7 +91,7 @@ BigScience tr1-13B training logs (public).
         family="precision",
         part=Part.TRIGGER,
         needs=(Role.ACT_MAX, Role.LOSS_SCALE, "first non-finite module"),
-        replay="R5 for one operation at a time; R14: scale queries and keys before the product",
+        replay="replay with one operation at a time in float32 (R5), or queries and keys scaled before their product (R14)",
         manual="""
 The forward pass leaves the range of float16, whatever the loss scale is.
 
@@ -132,7 +132,7 @@ BigScience tr8-104B, experiment 3. OPT-175B, run 11.10. Reported: GLM-130B 2023 
         family="precision",
         part=Part.SUSCEPTIBILITY,
         needs=("dtype of the stored parameters", Role.UW_RATIO, Role.LR, "two checkpoints ten steps apart"),
-        replay="R5 with float32 master weights; stochastic rounding",
+        replay="replay with float32 master weights: descent resumes (R5)",
         manual="""
 The weights are stored in bf16, and updates smaller than half a unit in the last place vanish.
 
@@ -208,7 +208,7 @@ IDEFICS chronicle. The spacing is arithmetic.
         family="precision",
         part=Part.SUSCEPTIBILITY,
         needs=("name and version of the attention kernel", Role.PARAM_NORM_GROUP, "spectral norm of query and key weights"),
-        replay="R5 for attention only: the plain kernel in float32",
+        replay="replay with attention alone in float32 on the plain kernel (R5)",
         manual="""
 Biased bf16 rounding in flash attention adds up along one low-rank direction until training breaks.
 
@@ -248,7 +248,7 @@ Qiu and Yao 2025, arXiv 2510.04212.
         family="precision",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.ACT_MAX, "amax history of float8 tensors", Role.TOKENS),
-        replay="R5 in bf16; R14 with a smoothed SwiGLU",
+        replay="replay in bf16 (R5), or with a smoothed SwiGLU (R14)",
         manual="""
 A rare large activation does not fit the scale of a float8 tensor.
 
@@ -286,7 +286,7 @@ Fishman et al. 2024, arXiv 2409.12517. DeepSeek-V3 (float8 with tile-wise scales
         family="precision",
         part=Part.SUSCEPTIBILITY,
         needs=("dtype of gradient reduction, accumulation, softmax and norms", Role.GRAD_NORM),
-        replay="R12 together with R5 on the reduction only",
+        replay="one step with and without accumulation (R12), with only the reduction in float32 (R5)",
         manual="""
 All-reduce, gradient accumulation, softmax or RMSNorm lose bits that matter.
 
@@ -326,7 +326,7 @@ BLOOM chronicle. AdaGC 2025, arXiv 2502.11034 (RMSNorm below float32 provokes sp
         family="precision",
         part=Part.TRIGGER,
         needs=("dtype of the optimizer states", "epsilon in the configuration", "second moments in a checkpoint"),
-        replay="R8 with epsilon 1e-6 to 1e-4; float32 states",
+        replay="replay with epsilon 1e-6 to 1e-4 and float32 states (R8)",
         manual="""
 An epsilon of 1e-8 is rounded to zero in float16, and Adam divides by zero.
 

@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="resume",
         part=Part.TRIGGER,
         needs=(Role.LOSS_SCALE, Role.SKIPPED, "marks of a resume"),
-        replay="R11 audits the scaler's state",
+        replay="audit the scaler in the checkpoint (R11)",
         manual="""
 The scaler began again at its initial scale after a resume.
 
@@ -51,7 +51,7 @@ Lightning issue 10766 (a hypothesis there). The rule is our own.
         family="resume",
         part=Part.TRIGGER,
         needs=("gradient accumulation factor", Role.TOK_VALID, Role.LOSS, Role.GRAD_NORM),
-        replay="R12: accumulation 1 against N at the same tokens",
+        replay="one step with accumulation 1 and N at the same tokens (R12)",
         manual="""
 Accumulation averages averages, or forgets to divide.
 
@@ -89,7 +89,7 @@ Hugging Face blog, October 2024; transformers issues 34191, 35438 (the loss doub
         family="resume",
         part=Part.SUSCEPTIBILITY,
         needs=("hashes of replicated tensors on every rank",),
-        replay="R11: hashes of replicated tensors across ranks",
+        replay="compare hashes of replicated tensors across ranks (R11)",
         manual="""
 Tensors that must be equal on all ranks are not, and no scalar shows it.
 
@@ -125,7 +125,7 @@ BLOOM chronicle. TrainCheck, OSDI 2025, arXiv 2506.14813, case 1 (DS-1801).
         family="resume",
         part=Part.SUSCEPTIBILITY,
         needs=("initial weights of every tensor-parallel shard", "the loss of a comparable run"),
-        replay="R12: a small model with one rank against several, from scratch",
+        replay="train a small model from scratch with one rank and with several (R12)",
         manual="""
 All tensor-parallel ranks used one seed, so the shards of a matrix are copies.
 
@@ -163,7 +163,7 @@ SmolLM3 training playbook (fourth mystery).
         family="resume",
         part=Part.TRIGGER,
         needs=("code and library versions of every attempt", Role.ACT_RMS, Role.THROUGHPUT),
-        replay="R13: bisect versions on a fixed checkpoint and batch (described, not run)",
+        replay="bisect versions on a fixed checkpoint and batch (R13; described, not run)",
         manual="""
 A new version computes something slightly differently.
 
@@ -236,7 +236,7 @@ OPT-175B, the lineage of runs 11.x and 12.x.
         family="resume",
         part=Part.TRIGGER,
         needs=(Role.VAL_LOSS, Role.LOSS, "steps of evaluations"),
-        replay="R14: replay with dropout and normalisation in training mode",
+        replay="replay with dropout and normalisation in training mode (R14)",
         manual="""
 After an evaluation the model trains on in evaluation mode, or with averaged weights.
 

@@ -13,7 +13,7 @@ TABLE: tuple[Unseen, ...] = (
         family="rl",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.KL, Role.CLIP_FRACTION, "largest importance ratio", Role.REWARD, Role.LR),
-        replay="R6 with the learning rate divided by 2 to 5; a larger KL coefficient",
+        replay="replay with the learning rate divided by 2 to 5 (R6); with a larger KL coefficient",
         manual="""
 KL to the reference or to the old policy jumps, and the reward falls after it.
 
@@ -51,7 +51,7 @@ Practitioners' posts on GRPO monitoring. Reported: PPO notes.
         family="rl",
         part=Part.SUSCEPTIBILITY,
         needs=(Role.ENTROPY, Role.REWARD, "spread of rewards within a group"),
-        replay="R14: a higher upper clip or an entropy bonus from the same checkpoint",
+        replay="go on from the checkpoint with a higher upper clip or an entropy bonus (R14)",
         manual="""
 The policy's distribution narrows until all samples are alike.
 
@@ -159,7 +159,7 @@ The same public summarisation example as for rl_reward_hacking.
         family="rl",
         part=Part.SUSCEPTIBILITY,
         needs=("KL between rollout engine and trainer", "importance ratio in the first epoch", Role.GRAD_NORM, Role.REWARD),
-        replay="recompute log-probabilities in the trainer (as R12); R5 on the rollouts",
+        replay="recompute log-probabilities in the trainer (as R12); repeat the rollouts in float32 (R5)",
         manual="""
 The engine that samples and the trainer that learns give different probabilities to the same tokens.
 
