@@ -20,7 +20,7 @@ _LAZY = {"analyze": "forensics.pipeline", "load": "forensics.loading"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 

@@ -29,7 +29,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "export": ({"model"}, {"numpy", "polars"}),
     "plugins": (set(), set()),
     "loading": ({"parsers", "model", "errors"}, {"numpy"}),
-    "pipeline": ({"loading", "plugins", "model", "vocabulary", "parsers", "primitives", "detectors", "correlate", "causes", "reports", "errors", "version"}, {"numpy"}),
+    "pipeline": (
+        {"loading", "plugins", "model", "vocabulary", "parsers", "primitives", "detectors", "correlate", "causes", "reports", "errors", "version"},
+        {"numpy"},
+    ),
     "bench": ({"pipeline", "model", "errors"}, set()),
     "__init__": ({"loading", "pipeline", "version"}, set()),
     "cli": ({"cli", "bench", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"}, {"rich"}),
