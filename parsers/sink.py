@@ -147,7 +147,9 @@ def _join(name: str, pieces: Sequence[_Piece]) -> Signal:
             spans.append(Span(piece.source, start, stop))
         start = stop
     values: NDArray[np.float64] | NDArray[np.int64]
-    if all(p.values.dtype == np.int64 for p in pieces):
+    if len(pieces) == 1:
+        values = pieces[0].values
+    elif all(p.values.dtype == np.int64 for p in pieces):
         values = np.concatenate([p.values for p in pieces]).astype(np.int64, copy=False)
     else:
         values = np.concatenate([p.values.astype(np.float64) for p in pieces])
