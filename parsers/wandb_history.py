@@ -20,7 +20,7 @@ from forensics.parsers.wandb_framing import ByteArray, words
 from forensics.parsers.wandb_keys import KeyTable
 from forensics.parsers.wandb_numbers import integers, parse
 
-SLICE = 1 << 14
+SLICE = 1 << 16
 """Rows whose values are parsed and sorted together: row numbers fit 16 bits, so that sorting takes linear time."""
 
 STEP = 1 << 12

@@ -115,8 +115,10 @@ def test_typed_values_beside_and_instead_of_the_text():
     assert found == {"a": ([0, 1, 2], "[3, 3, 3]", "i"), "b": ([0, 1, 2], "[3, 3, 3]", "i")}
 
 
-def test_many_rows_cross_every_inner_border():
-    count = wandb_history.SLICE + wandb_history.STEP + 3
+def test_many_rows_cross_every_inner_border(monkeypatch):
+    monkeypatch.setattr(wandb_history, "SLICE", 2000)
+    monkeypatch.setattr(wandb_history, "STEP", 300)
+    count = 2000 + 300 + 3
     rows = [body({"n": i, "v": i / 7} if i % 3 else {"v": i / 7, "n": i, "e": -i}, i) for i in range(count)]
     found, steps, _, _ = columns(rows, narrow=16)
     assert found["n"] == (list(range(count)), repr(list(range(count))), "i")
