@@ -136,9 +136,10 @@ def _calm_again(z: FloatArray, onset: int) -> int:
 
 
 def _factor(signal: Prepared, u: float, base: float) -> float:
-    if signal.log:
+    if signal.log and signal.shift == 0:
         return float(np.exp(min(u - base, 700.0)))
-    return u / base if base > 0 else math.nan
+    top, bottom = signal.original(u), signal.original(base)
+    return top / bottom if bottom > 0 else math.nan
 
 
 def _points_up(rest: FloatArray, base: float, sd: float) -> int | None:

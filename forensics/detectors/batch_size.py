@@ -14,7 +14,8 @@ JUMP = 1.2
 """Factor between consecutive logged values that counts (catalogue: jump(bs, 1.2))."""
 
 LARGE = 2.0
-"""From this factor on the step size no longer fits unless the learning rate changed with it."""
+"""A batch smaller by this factor makes the step size too large unless the learning rate fell with it. Larger batches only
+make steps calmer; they stay info and explain what else is found there."""
 
 RAMP = 3
 """This many rises in a row are a planned ramp."""
@@ -44,7 +45,7 @@ def detect(curves: Curves) -> list[Event]:
         events.append(
             Event(
                 kind=EventKind.BATCH_SIZE_CHANGE,
-                severity=Severity.WARNING if factor >= LARGE and not ramp and not last_partial else Severity.INFO,
+                severity=Severity.WARNING if factor >= LARGE and after < before and not last_partial else Severity.INFO,
                 confidence=0.95,
                 signal=signal.name,
                 onset_step=step,

@@ -13,7 +13,7 @@ import numpy as np
 from forensics.model import Event, EventKind, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.rises import SHARP, Rise, find_rises
+from forensics.primitives.rises import Rise, find_rises
 from forensics.vocabulary import Role
 
 NAME = "grad_norm"
@@ -48,7 +48,7 @@ def _event(norm: Prepared, rise: Rise) -> Event:
     onset, peak, end = rise.onset, rise.peak, rise.end
     stop = len(norm) if end is None else end
     others = np.concatenate([norm.u[max(0, onset - AROUND) : onset], norm.u[stop : stop + AROUND]])
-    top = rise.top if rise.width > SHARP else float(norm.u[peak])
+    top = rise.top
     beyond = top - (float(others.max()) if len(others) else rise.base)
     far = top - rise.base >= FAR and beyond >= BEYOND and rise.p_value <= CERTAIN
     lower, upper = norm.original(rise.base), float(norm.values[peak])

@@ -16,6 +16,12 @@ GAP_POINTS = 50
 BURST = 3.0
 """Halvings that make a burst. One halving per growth interval is how dynamic scaling works."""
 
+QUICK_POINTS = 12
+"""Three halvings within this many logged points are a burst; spread wider, they are the scaler finding its level."""
+
+SLOW_BURST = 5.0
+"""Halvings that are a burst even when they come slowly."""
+
 LONE = 4.0
 """A fall this many usual gaps before the next one does not belong to the burst."""
 
@@ -58,7 +64,7 @@ def _event(name: str, curve: Curve, burst: np.ndarray[tuple[int], np.dtype[np.in
     first, last = int(burst[0]), int(burst[-1])
     before, after = float(curve.values[first - 1]), float(curve.values[last])
     halvings = float(np.log2(before / after))
-    if halvings < BURST:
+    if halvings < BURST or (last - first >= QUICK_POINTS and halvings < SLOW_BURST):
         return None
     later = curve.values[last : last + 200]
     recovered = bool((later >= 4 * after).any())

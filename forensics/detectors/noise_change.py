@@ -5,6 +5,7 @@ from __future__ import annotations
 from forensics.model import Event, EventKind, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.noise import NoiseChange, find_noise_changes
+from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
 from forensics.vocabulary import Role
 
@@ -16,17 +17,18 @@ def detect(curves: Curves) -> list[Event]:
     loss = curves.get(Role.LOSS)
     if loss is None:
         return []
-    return [_event(loss, change) for change in find_noise_changes(loss.u, loss.centre)]
+    aim = objective(curves.run)
+    return [_event(loss, change, aim) for change in find_noise_changes(loss.u, loss.centre, loss.values)]
 
 
-def _event(loss: Prepared, change: NoiseChange) -> Event:
+def _event(loss: Prepared, change: NoiseChange, aim: Objective) -> Event:
     step = int(loss.steps[change.index])
     factor = change.after / change.before if change.before > 0 else float("inf")
     swings = change.period is not None
     what = f"swings with a period of {change.period} logged points" if swings else "is noisier"
     return Event(
         kind=EventKind.OSCILLATION if swings else EventKind.NOISE_CHANGE,
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if aim is Objective.ORDINARY else Severity.INFO,
         confidence=min(0.99, 0.5 + 0.05 * change.score),
         signal=loss.name,
         onset_step=step,

@@ -24,6 +24,9 @@ FAST_POINTS = 50
 LOST = 0.5
 """Share of all progress that must be lost for a rise that stays to be called a divergence."""
 
+SMALL = 0.05
+"""Share of the progress so far below which a rise that comes back is info."""
+
 VISIBLE = 1.5
 """Rises whose height is below this many noise sds, and that recover, are info: nobody would stop a run for them."""
 
@@ -43,7 +46,7 @@ def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
     severity = Severity.WARNING
     if kind is EventKind.DIVERGENCE:
         severity = Severity.CRITICAL
-    elif rise.end is not None and height < VISIBLE * float(loss.noise[rise.onset]):
+    elif rise.end is not None and (height < VISIBLE * float(loss.noise[rise.onset]) or _small(loss, rise)):
         severity = Severity.INFO
     note = ""
     if aim is not Objective.ORDINARY and kind in {EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKind.DIVERGENCE, EventKind.SLOW_SPIKE}:
@@ -66,6 +69,13 @@ def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
         p_value=rise.p_value,
         text=f"{loss.name} rose from {base:.4g} to {peak:.4g}{note}",
     )
+
+
+def _small(loss: Prepared, rise: Rise) -> bool:
+    """A rise that came back and was tiny beside what training had gained: real, but nothing to stop for."""
+    start = float(np.median(loss.values[: max(3, min(20, len(loss) // 20))]))
+    gained = start - loss.original(rise.base)
+    return gained > 0 and float(loss.values[rise.peak]) - loss.original(rise.base) < SMALL * gained
 
 
 def _kind(loss: Prepared, rise: Rise) -> EventKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,12 @@ STEADY = 1.6
 """Both halves of the window before a change must agree within this factor: a slow growth is not a change."""
 
 
+PROGRESS = 0.6
+"""Share of the descent after which the noise of a healthy run has found its size."""
+
+OWN_FACTOR = 1.3
+"""Growth in the signal's own unit that must go with the growth on the comparison scale."""
+
 DESCENT = 4.0
 """A fall over the window before by more than this many new standard deviations is the descent of early training."""
 
@@ -43,13 +50,18 @@ class NoiseChange:
     period: int | None
 
 
-def find_noise_changes(u: FloatArray, centre: FloatArray) -> list[NoiseChange]:
-    """Sharp increases of the noise level, in order. ``u`` and ``centre`` as in Prepared, shape (points,)."""
+def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) -> list[NoiseChange]:
+    """Sharp increases of the noise level, in order. ``u``, ``centre`` and ``values`` as in Prepared, shape (points,).
+
+    The noise must grow on the comparison scale and in the signal's own unit: a loss that falls towards zero gets noisier on a
+    log scale without getting noisier.
+    """
     n = len(u)
     window = min(WINDOW, n // 6)
     if window < FEWEST:
         return []
     size = np.abs(u - _trend(u, centre))
+    own = np.abs(values - _trend(values, centred_median(values, 51)))
     moved = centred_median(size, window)
     half = window // 2
     centre_of = np.arange(n)
@@ -66,6 +78,8 @@ def find_noise_changes(u: FloatArray, centre: FloatArray) -> list[NoiseChange]:
         if score[i] < SCORE or len(found) >= 20:
             break
         if blocked[i] or change[i] < np.log(FACTOR) or not _steady(size, i, window) or _descending(centre, i, window, float(after[i])):
+            continue
+        if _early(centre, i) or _own_ratio(own, i, window) < OWN_FACTOR:
             continue
         at = _place(size, i, window)
         blocked[max(0, i - 2 * window) : i + 2 * window] = True
@@ -110,6 +124,19 @@ def _trend(u: FloatArray, centre: FloatArray) -> FloatArray:
 def _descending(centre: FloatArray, at: int, window: int, after: float) -> bool:
     """In the first steep descent the noise grows from nothing on every run."""
     return float(centre[max(0, at - window)] - centre[at]) > DESCENT * 1.4826 * after
+
+
+def _early(centre: FloatArray, at: int) -> bool:
+    """Less than ``PROGRESS`` of the curve's whole descent lies behind."""
+    start, lowest = float(np.median(centre[:5])), float(np.min(centre))
+    return start > lowest and start - float(centre[at]) < PROGRESS * (start - lowest)
+
+
+def _own_ratio(size: FloatArray, at: int, window: int) -> float:
+    """Noise after over noise before, in the signal's own unit."""
+    before = float(np.median(size[max(0, at - window) : at]))
+    after = float(np.median(size[at : at + window]))
+    return after / before if before > 0 else math.inf
 
 
 def _steady(size: FloatArray, at: int, window: int) -> bool:

@@ -23,11 +23,21 @@ MAYBE_LOG = frozenset({Role.LOSS, Role.VAL_LOSS, Role.LOSS_BY_SOURCE, Role.ATTN_
 """Compared as logarithms where all values are positive, as they are otherwise (log-likelihoods, centred losses)."""
 
 
+SHIFTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Shifts that are tried, as shares of the loss at the start."""
+
+SHIFT_POINTS = 100
+"""Fewer points do not show the shape of the noise."""
+
+SKEWED = 0.15
+"""Quantile skewness below minus this is a noise that is longer downwards."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """One curve of one signal. All arrays have shape (points,) over the finite points, ascending in step.
 
-    ``u`` is the value on the comparison scale (natural log where ``log``); ``noise`` the local standard deviation of ``u``;
+    ``u`` is the value on the comparison scale (natural log of value + ``shift`` where ``log``); ``noise`` the local standard deviation of ``u``;
     ``bad`` the steps whose value was not finite; ``every`` the median distance between logged steps.
     """
 
@@ -43,6 +53,7 @@ class Prepared:
     log: bool
     bad: IntArray
     every: float
+    shift: float = 0.0
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -53,7 +64,7 @@ class Prepared:
 
     def original(self, u: float) -> float:
         """A value of the comparison scale in the signal's own unit."""
-        return float(np.exp(min(u, 700.0))) if self.log else float(u)
+        return float(np.exp(min(u, 700.0))) - self.shift if self.log else float(u)
 
 
 def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
@@ -63,11 +74,28 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
     log = _on_log_scale(signal.role, curve.values[finite])
     usable = finite & (curve.values > 0) if log else finite
     steps, values = curve.steps[usable], curve.values[usable]
-    u = np.log(values) if log else values.copy()
+    shift = _shift(values) if log and signal.role in MAYBE_LOG else 0.0
+    u = np.log(values + shift) if log else values.copy()
     centre = centred_median(u, BASELINE_POINTS)
     noise = np.maximum(local_sd(u - centre, NOISE_POINTS), _floor(u, log))
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0
-    return Prepared(signal.name, signal.role, signal, steps, values, curve.index[usable], u, centre, noise, log, curve.steps[~finite], every)
+    return Prepared(signal.name, signal.role, signal, steps, values, curve.index[usable], u, centre, noise, log, curve.steps[~finite], every, shift)
+
+
+def _shift(values: FloatArray) -> float:
+    """What to add before the logarithm so that the noise is symmetric: nothing for most losses.
+
+    A loss near zero is noisy downwards on a log scale, and its spikes drown in that; the smallest shift that ends it is taken.
+    """
+    if len(values) < SHIFT_POINTS:
+        return 0.0
+    start = float(np.median(values[:5]))
+    for share in SHIFTS:
+        u = np.log(values + share * start)
+        low, middle, high = np.quantile(u - centred_median(u, BASELINE_POINTS), [0.05, 0.5, 0.95])
+        if high <= low or (high + low - 2 * middle) / (high - low) >= -SKEWED:
+            return share * start
+    return SHIFTS[-1] * start
 
 
 def _on_log_scale(role: str | None, values: FloatArray) -> bool:

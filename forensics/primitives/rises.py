@@ -7,6 +7,7 @@ never invents one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,9 @@ CHANCE = 0.01
 
 MEDIAN_LOSS = 1.57
 """Variance of a median relative to a mean, for normal noise."""
+
+FEWEST_BEFORE = 3
+"""A rise needs this many points before it, or there is nothing it rose from."""
 
 LAST = 10
 """A rise whose peak is within this many points of the end was still growing when the log stopped."""
@@ -122,10 +126,48 @@ def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     out = _judge(point_scores(u, noise), 1, 1, tests)
     for block, level, sd in levels:
         before = trailing_median(level, BEFORE, 4)
+        singles = _Singles((level - before) / sd)
         for window in WINDOWS:
             if len(level) >= 2 * window:
-                out.extend(_judge(_window_scores(level, before, sd, window), window, block, tests))
+                out.extend(_judge(_window_scores(level, before, sd, window), window, block, tests, singles))
     return out
+
+
+class _Singles:
+    """Standardised single values of a level: how often one of them, alone, lies above a height."""
+
+    def __init__(self, z: FloatArray) -> None:
+        self.z = np.nan_to_num(z, nan=-np.inf)
+        self.ordered = np.sort(self.z)
+        self.tail = Tail(z)
+        self.calm = np.flatnonzero(forward_median(np.nan_to_num(z, nan=0.0), 4) < 1.0)
+
+    def chance(self, height: float, surroundings: slice) -> float:
+        """Share of values above ``height`` outside the surroundings; the tail's estimate where fewer than two are."""
+        n = len(self.z)
+        above = n - int(np.searchsorted(self.ordered, height)) - int((self.z[surroundings] >= height).sum())
+        return above / n if above >= 2 else self.tail.p_value(height, 1.0)
+
+    def _surroundings(self, start: int, window: int) -> slice:
+        """The window and the whole stretch around it that has not calmed: one event, not other outliers."""
+        first = int(np.searchsorted(self.calm, start - window, side="right")) - 1
+        last = int(np.searchsorted(self.calm, start + 2 * window))
+        low = int(self.calm[first]) if first >= 0 else 0
+        return slice(low, int(self.calm[last]) if last < len(self.calm) else len(self.z))
+
+
+    def cluster(self, start: int, window: int) -> float:
+        """Chance that ordinary outliers of this level meet as in the window: the least likely of its upper order statistics."""
+        heights = np.sort(self.z[start : start + window])[::-1]
+        least = 2 if window == 2 else window // 2
+        around = self._surroundings(start, window)
+        chances = [_at_least(k, window, self.chance(float(heights[k - 1]), around)) for k in range(least, len(heights) + 1)]
+        return min(1.0, min(chances) * len(chances)) if chances else 1.0
+
+
+def _at_least(count: int, of: int, chance: float) -> float:
+    """Upper tail of the binomial distribution."""
+    return float(sum(math.comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in range(count, of + 1)))
 
 
 def point_scores(u: FloatArray, noise: FloatArray) -> FloatArray:
@@ -143,8 +185,8 @@ def _window_scores(level: FloatArray, before: FloatArray, sd: FloatArray, window
     return scores
 
 
-def _judge(scores: FloatArray, window: int, block: int, tests: int) -> list[_Candidate]:
-    """Local maxima of a score that its own tail does not explain."""
+def _judge(scores: FloatArray, window: int, block: int, tests: int, singles: _Singles | None = None) -> list[_Candidate]:
+    """Local maxima of a score that neither its own tail nor a cluster of the curve's ordinary outliers explains."""
     filled = np.nan_to_num(scores, nan=-np.inf)
     best = (filled >= SCORE) & (filled >= np.append(filled[1:], -np.inf)) & (filled >= np.concatenate([[-np.inf], filled[:-1]]))
     peaks = np.flatnonzero(best)
@@ -153,7 +195,10 @@ def _judge(scores: FloatArray, window: int, block: int, tests: int) -> list[_Can
     tail = Tail(scores, LIGHTEST[window])
     out = []
     for i in peaks.tolist():
-        p_value = tail.p_value(float(filled[i]), len(scores) / window * tests)
+        trials = len(scores) / window * tests
+        p_value = tail.p_value(float(filled[i]), trials)
+        if singles is not None and p_value <= CHANCE:
+            p_value = max(p_value, min(1.0, singles.cluster(i, window) * trials))
         if p_value <= CHANCE:
             out.append(_Candidate(i * block, window * block, block, float(filled[i]), p_value))
     return out
@@ -178,11 +223,13 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     base = float(min(np.median(history), np.median(history[-8 * block :])))
     sd = float(noise[start])
     onset = _onset(u, start, base, sd, width)
+    if block == 1:
+        onset, base = _walk_down(u, onset, base, sd)
     horizon = u[onset:]
     calm = min(10 * block, max(3, len(horizon) // 4))
     ahead = forward_median(horizon, calm)
     top = float(np.max(ahead[: max(width, 2)])) if block > 1 else float(np.max(horizon[: max(width * 2, 2)]))
-    if top <= base:
+    if top <= base or onset < FEWEST_BEFORE:
         return None
     limit = base + max(sd / np.sqrt(block), 0.15 * (top - base))
     below = np.flatnonzero((ahead <= limit) & (horizon <= base + 3 * sd))
@@ -231,6 +278,19 @@ def _onset(u: FloatArray, start: int, base: float, sd: float, width: int) -> int
     while first > 0 and u[first - 1] >= base + 2 * sd:
         first -= 1
     return first
+
+
+def _walk_down(u: FloatArray, onset: int, base: float, sd: float) -> tuple[int, float]:
+    """Growth over many points puts its own beginning into the level before: go on while that level still falls."""
+    while onset > FEWEST_BEFORE:
+        history = u[max(0, onset - BEFORE) : onset]
+        lower = float(np.median(history))
+        if lower >= base - 0.5 * sd:
+            break
+        base = lower
+        while onset > 0 and u[onset - 1] >= base + 2 * sd:
+            onset -= 1
+    return onset, base
 
 
 def _edge(u: FloatArray, low: int, high: int, base: float) -> int:
