@@ -44,6 +44,10 @@ _ALONE = frozenset({EventKind.UNFINISHED, EventKind.OVERFITTING, EventKind.THROU
 """Kinds that are told on their own: they say nothing about the moment."""
 
 
+_BLURRED = frozenset({EventKind.NOISE_CHANGE, EventKind.OSCILLATION})
+"""Kinds whose onset is only known to some points; anything sharper in the incident places it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Incident:
     """``event`` stands for the whole; ``members`` are the findings it was made of, by onset.
@@ -125,7 +129,7 @@ def _merge(members: list[Event], loss: str | None) -> Incident:
     ordered = tuple(sorted(members, key=_order))
     alarms = [m for m in ordered if m.severity is not Severity.INFO]
     main = min(alarms, key=lambda m: (_weight(m, loss), m.onset_step))
-    onset = min(m.onset_step for m in alarms)
+    onset = min(m.onset_step for m in [a for a in alarms if a.kind not in _BLURRED] or alarms)
     leads = [m.onset_step for m in ordered if m.severity is Severity.INFO and m.kind is not EventKind.GRAD_NORM_SURGE]
     worst = max(alarms, key=lambda m: _SEVERITY[m.severity]).severity
     ends = [m.end_step for m in alarms]

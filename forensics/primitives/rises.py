@@ -28,7 +28,7 @@ FACTOR = 4
 LIGHTEST = {1: 0.0, 2: 12.0, 4: 30.0, 8: 50.0}
 """Degrees of freedom that a window cannot fall below: the smaller of two, or the median of several, has a light tail."""
 
-SCORE = 4.5
+SCORE = 4.0
 """Smallest robust z that is looked at; what counts is decided by the tail of the run itself."""
 
 CHANCE = 0.01

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic_names import MISREAD, NAMES
 
 from forensics.model import Signal
 from forensics.vocabulary import Role, assign_roles, classify, normalise, step_column
+from tests.unit.synthetic_names import MISREAD, NAMES
 
 
 def signals(*names: str, points: int = 3) -> tuple[Signal, ...]:
