@@ -157,12 +157,12 @@ def _emit_damage(log: Log, sink: Sink, steps: IntArray) -> None:
     if rest:
         records = sum(place.gap.records for place in rest)
         size = sum(place.gap.size for place in rest)
-        sink.damage(f"{len(rest)} more damaged places, the last {_where(rest[-1].rows, steps)}", f"at least {records} records ({size} bytes)")
+        sink.damage(f"{len(rest)} more damaged places, the last {_where(rest[-1].rows, steps)}", f"at least {_count(records, 'record')} ({size} bytes)")
     if log.unreadable:
-        sink.damage("records with a good checksum that cannot be read", f"{log.unreadable} records")
+        sink.damage("records with a good checksum that cannot be read", _count(log.unreadable, "record"))
     broken = sorted(set(log.history.broken))
     if broken:
-        sink.damage(f"history rows that break off, the first {_where(broken[0], steps)}", f"part of {len(broken)} rows")
+        sink.damage(f"history rows that break off, the first {_where(broken[0], steps)}", f"part of {_count(len(broken), 'row')}")
     if not log.records:
         sink.damage("no readable record in the file", "the whole run")
 
@@ -175,7 +175,7 @@ def _where(rows: int, steps: IntArray) -> str:
 
 def _lost(place: Place, steps: IntArray) -> str:
     """How much was lost in one place; how many of it were history rows is told from the steps around it."""
-    text = f"at least {place.gap.records} records ({place.gap.size} bytes)" if place.gap.records else f"{place.gap.size} bytes"
+    text = f"at least {_count(place.gap.records, 'record')} ({place.gap.size} bytes)" if place.gap.records else f"{place.gap.size} bytes"
     row = place.rows
     if not 0 < row < len(steps) or len(steps) < 4:
         return text
@@ -183,4 +183,8 @@ def _lost(place: Place, steps: IntArray) -> str:
     missing = round((int(steps[row]) - int(steps[row - 1])) / usual) - 1 if usual > 0 else 0
     if missing <= 0:
         return text
-    return f"{text}; by the steps about {missing} history rows between step {steps[row - 1]} and {steps[row]}"
+    return f"{text}; by the steps about {_count(missing, 'history row')} between step {steps[row - 1]} and {steps[row]}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

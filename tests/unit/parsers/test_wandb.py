@@ -124,7 +124,7 @@ def test_a_damaged_file_header_is_no_obstacle(parse):
 def test_records_that_are_no_messages_are_counted(parse):
     signals, collector = parse(log([history({"a": 1}, 0), b"\x0f\x0f", history({"a": 2}, 1), text(2, b"\x0a\x7f"), history({"a": 3}, 2)]))
     assert signals["a"].values.tolist() == [1, 2, 3]
-    assert sorted(d.lost for d in collector.damage) == ["1 records", "part of 1 rows"]
+    assert sorted(d.lost for d in collector.damage) == ["1 record", "part of 1 row"]
 
 
 @given(st.binary(max_size=4000))
