@@ -1,0 +1,140 @@
+"""Rises, noise and non-finite values of the loss, by their names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forensics.detectors import noise_change, non_finite, overfitting, rises
+from forensics.model import Event, EventKind, FloatArray, Severity
+from tests.unit.synthetic import bump, curves_of, falling
+
+N = 1500
+STEPS = np.arange(N)
+
+
+def one_rise(values: FloatArray) -> Event:
+    (event,) = rises.detect(curves_of({"loss": values}))
+    return event
+
+
+def test_a_fall_is_no_event() -> None:
+    values = falling(N, 1)
+    values[700:] *= 0.6
+    assert rises.detect(curves_of({"loss": values})) == []
+
+
+def test_no_loss() -> None:
+    assert rises.detect(curves_of({"grad_norm": falling(N, 1) * bump(N, 700, 5, 5)})) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spike(seed: int) -> None:
+    event = one_rise(falling(N, seed) * bump(N, 700, 0.9, 5))
+    assert event.kind is EventKind.SPIKE
+    assert event.severity is Severity.WARNING
+    assert abs(event.onset_step - 700) <= 1
+    assert event.recovered
+    assert event.height == pytest.approx((event.peak or 0) - (event.baseline or 0))
+    assert event.baseline == pytest.approx(2.0, rel=0.1)
+
+
+def test_slow_spike() -> None:
+    event = one_rise(falling(N, 1) * bump(N, 600, 0.6, 80))
+    assert event.kind is EventKind.SLOW_SPIKE
+    assert abs(event.onset_step - 600) <= 2
+
+
+def test_level_shift() -> None:
+    event = one_rise(np.where(STEPS < 700, 1, 1.2) * falling(N, 1))
+    assert event.kind is EventKind.LEVEL_SHIFT
+    assert abs(event.onset_step - 700) <= 1
+    assert event.end_step is None
+    assert not event.recovered
+
+
+def test_divergence_is_critical() -> None:
+    event = one_rise(falling(N, 1) * np.exp(np.maximum(STEPS - 1300, 0) * 0.02))
+    assert event.kind is EventKind.DIVERGENCE
+    assert event.severity is Severity.CRITICAL
+
+
+def test_drift() -> None:
+    event = one_rise(falling(N, 1) * np.exp(np.maximum(STEPS - 700, 0) * 0.0004))
+    assert event.kind is EventKind.DRIFT
+
+
+def test_steps_are_those_of_the_log() -> None:
+    from tests.unit.synthetic import signal_of
+
+    values = falling(N, 1) * bump(N, 700, 0.9, 5)
+    (event,) = rises.detect(curves_of({"loss": signal_of("loss", values, STEPS * 10 + 5)}))
+    assert abs(event.onset_step - 7005) <= 10
+
+
+def test_a_generator_s_loss_may_rise() -> None:
+    values = np.where(STEPS < 700, 1, 1.3) * falling(N, 1)
+    for event in rises.detect(curves_of({"loss": values, "reward": STEPS * 0.01, "kl": np.abs(falling(N, 2))})):
+        assert event.severity is Severity.INFO
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise(seed: int) -> None:
+    values = np.where(STEPS < 800, falling(N, seed, 0.02), falling(N, seed, 0.07))
+    (event,) = noise_change.detect(curves_of({"loss": values}))
+    assert event.kind is EventKind.NOISE_CHANGE
+    assert abs(event.onset_step - 800) <= 20
+
+
+def test_swing() -> None:
+    values = falling(N, 1, 0.01) * np.exp(np.where(STEPS >= 800, 0.2 * np.sin(STEPS * 2 * np.pi / 20), 0))
+    (event,) = noise_change.detect(curves_of({"loss": values}))
+    assert event.kind is EventKind.OSCILLATION
+    assert "period of 20" in event.text
+
+
+def test_nan_to_the_end_is_critical() -> None:
+    values = falling(N, 1)
+    values[1000:] = np.nan
+    (event,) = non_finite.detect(curves_of({"loss": values}))
+    assert (event.kind, event.severity, event.onset_step) == (EventKind.NON_FINITE, Severity.CRITICAL, 1000)
+    assert event.end_step is None
+    assert "to the end" in event.text
+
+
+def test_one_nan_is_a_warning() -> None:
+    values = falling(N, 1)
+    values[1000] = np.inf
+    (event,) = non_finite.detect(curves_of({"loss": values}))
+    assert (event.severity, event.onset_step, event.end_step, event.recovered) == (Severity.WARNING, 1000, 1001, True)
+    assert "infinite" in event.text
+
+
+def test_two_stretches_are_two() -> None:
+    values = falling(N, 1)
+    values[[300, 305, 1000]] = np.nan
+    assert [e.onset_step for e in non_finite.detect(curves_of({"loss": values}))] == [300, 1000]
+
+
+def test_a_gradient_that_overflowed_with_its_scale_is_how_scaling_works() -> None:
+    grad, scale = np.ones(N), np.where(STEPS < 500, 65536.0, 32768.0)
+    grad[500] = np.inf
+    assert non_finite.detect(curves_of({"grad_norm": grad, "loss_scale": scale})) == []
+    (event,) = non_finite.detect(curves_of({"grad_norm": grad}))
+    assert event.signal == "grad_norm"
+
+
+def test_overfitting() -> None:
+    evaluations = np.concatenate([np.linspace(4, 2, 20), np.linspace(2, 3, 20)]) + np.random.default_rng(0).normal(0, 0.005, 40)
+    (event,) = overfitting.detect(curves_of({"loss": falling(40, 1, 0.001), "val_loss": evaluations}))
+    assert event.kind is EventKind.OVERFITTING
+    assert abs(event.onset_step - 19) <= 2
+
+
+def test_both_losses_rising_is_not_overfitting() -> None:
+    both = np.concatenate([np.linspace(4, 2, 20), np.linspace(2, 3, 20)])
+    assert overfitting.detect(curves_of({"loss": both, "val_loss": both})) == []
+
+
+def test_a_held_out_loss_that_levels_off() -> None:
+    assert overfitting.detect(curves_of({"loss": falling(40, 1), "val_loss": falling(40, 2, 0.01)})) == []
