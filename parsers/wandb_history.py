@@ -32,6 +32,9 @@ NARROW = 16
 MAX_DEPTH = 16
 """Levels of a nested key that are followed in step."""
 
+_ITEM, _VALUE_JSON = 0x0A, 0x0182
+"""First bytes of a HistoryItem in its row, and of the JSON text in its item."""
+
 _TYPED = np.zeros(256, np.bool_)
 _TYPED[[0x18, 0x20, 0x28, 0x31, 0x3A, 0x42]] = True
 """First bytes of the typed value that may follow the JSON text and says the same: none, boolean, integer, number, text, json."""
@@ -149,14 +152,13 @@ class History:
         while len(live) >= NARROW:
             end = ends[live]
             head = eight[at].view("<u8")
-            long = (head & np.uint64(0x8000)) != 0
-            size = _bits(head, 8, 0x7F) | np.where(long, _bits(head, 16, 0x7F) << 7, 0)
-            stop = at + 2 + long + size
-            good = ((head & np.uint64(0xFF)) == 0x0A) & ~(long & ((head & np.uint64(0x800000)) != 0)) & (stop <= end)
+            begin, size, good = _length(at + 1, head, 8)
+            stop = begin + size
+            good &= ((head & np.uint64(0xFF)) == _ITEM) & (stop <= end)
             if not good.all():
                 stopped.append((live[~good], at[~good]))
-                live, at, stop, head, long = live[good], at[good], stop[good], head[good], long[good]
-            self._take(data, items, live, at + 2 + long, stop)
+                live, begin, stop = live[good], begin[good], stop[good]
+            self._take(data, items, live, begin, stop)
             at = stop
         stopped.append((live, at))
         rows = np.concatenate([s[0] for s in stopped])
@@ -165,7 +167,7 @@ class History:
     def _take(self, data: ByteArray, items: _Items, live: IntArray, begin: IntArray, stop: IntArray) -> None:
         """One HistoryItem ``data[begin:stop]`` of every live row."""
         eight = words(data, 8)
-        head = eight[np.minimum(begin, stop)].view("<u8")
+        head = eight[begin].view("<u8")
         tag = head & np.uint64(0x80FF)
         usual = (tag == 0x12) | (tag == 0x0A)
         after = np.minimum(begin + 2 + _bits(head, 8, 0x7F), stop)
@@ -176,10 +178,8 @@ class History:
                 break
             after = np.where(deeper, np.minimum(after + 2 + _bits(tail, 8, 0x7F), stop), after)
             tail = eight[after].view("<u8")
-        long = (tail & np.uint64(0x800000)) != 0
-        value = after + 3 + long
-        length = _bits(tail, 16, 0x7F) | np.where(long, _bits(tail, 24, 0x7F) << 7, 0)
-        usual &= ((tail & np.uint64(0xFFFF)) == 0x0182) & ~(long & ((tail & np.uint64(0x80000000)) != 0))
+        value, length, good = _length(after + 2, tail, 16)
+        usual &= good & ((tail & np.uint64(0xFFFF)) == _VALUE_JSON)
         end = value + length
         if not np.array_equal(end, stop):
             usual &= (end == stop) | ((end < stop) & _TYPED[data[np.minimum(end, stop)]])
@@ -228,15 +228,13 @@ class History:
         if not items.row:
             return
         row, key, at, length = (np.concatenate(part) for part in (items.row, items.key, items.at, items.length))
-        order = np.argsort(row.astype(np.uint16), kind="stable")
-        order = order[np.argsort(key[order].astype(np.uint16), kind="stable")]
-        row, key, at, length = row[order], key[order], at[order], length[order]
         numbers = parse(data, at, length)
+        order = _by_key_and_row(row, key)
         if not numbers.valid.all():
-            row, key, at, length = (part[numbers.valid] for part in (row, key, at, length))
-        values = numbers.values[numbers.valid] if len(row) < len(numbers.valid) else numbers.values
-        if not len(row):
+            order = order[numbers.valid[order]]
+        if not len(order):
             return
+        row, key, length, values = row[order], key[order], length[order], numbers.values[order]
         cuts = np.flatnonzero(key[1:] != key[:-1]) + 1
         starts, stops = np.append(0, cuts), np.append(cuts, len(key))
         with np.errstate(invalid="ignore"):
@@ -247,16 +245,42 @@ class History:
             if pieces is None:
                 continue
             pieces.rows.append(number[a:b])
-            part: NumArray = values[a:b].copy()
+            part = values[a:b]
             if pieces.integer:
-                exact = integers(data, at[a:b], length[a:b], part) if integral else None
+                exact = integers(data, at[order[a:b]], length[a:b], part) if integral else None
                 pieces.integer = exact is not None and bool(exact.valid.all())
                 part = exact.values if exact is not None and pieces.integer else part
             pieces.values.append(part)
 
 
 def _bits(word: Word, shift: int, mask: int) -> IntArray:
-    return ((word >> np.uint64(shift)) & np.uint64(mask)).astype(np.int64)
+    return ((word >> np.uint64(shift)) & np.uint64(mask)).view(np.int64)
+
+
+def _length(at: IntArray, word: Word, shift: int) -> tuple[IntArray, IntArray, BoolArray]:
+    """A varint of one or two bytes at ``at``, which is bit ``shift`` of ``word``: first byte after it, value, is it one."""
+    size = _bits(word, shift, 0x7F)
+    long = (word & np.uint64(0x80 << shift)) != 0
+    if not long.any():
+        return at + 1, size, ~long
+    size |= np.where(long, _bits(word, shift + 8, 0x7F) << 7, 0)
+    return at + 1 + long, size, ~long | ((word & np.uint64(0x8000 << shift)) == 0)
+
+
+def _by_key_and_row(row: IntArray, key: IntArray) -> IntArray:
+    """The order that sorts items by key, then by row; shape (items,).
+
+    Where nearly all rows have nearly all keys, each item has its own place in a table of keys and rows.
+    """
+    rows, keys = int(row.max(initial=0)) + 1, int(key.max(initial=0)) + 1
+    if rows * keys <= 4 * len(row):
+        table = np.full(rows * keys, -1, np.int32)
+        table[key * rows + row] = np.arange(len(row), dtype=np.int32)
+        found = table[table >= 0].astype(np.int64)
+        if len(found) == len(row):
+            return found
+    order = np.argsort(row.astype(np.uint16), kind="stable")
+    return order[np.argsort(key[order].astype(np.uint16), kind="stable")]
 
 
 def _read_steps(data: ByteArray, at: IntArray, ends: IntArray) -> IntArray:
