@@ -92,7 +92,7 @@ def _against(found: Examination, view: View) -> None:
     if grad is not None and grad.factor >= signs.SURGE:
         found.contradicts(weights.AGAINST, f"the gradient norm rose to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
     elif signs.gradient_upset(view):
-        found.contradicts(weights.AGAINST, "the gradient norm stayed up with the loss", Role.GRAD_NORM)
+        found.contradicts(weights.DOUBT, "the gradient norm stayed up with the loss", Role.GRAD_NORM)
     if signs.precursor(view):
         found.contradicts(weights.DOUBT, "the gradient norm moved before the loss", Role.GRAD_NORM)
     if view.jump is not None:

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
-from forensics.model import Part
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -82,7 +82,11 @@ def examine(view: View) -> Examination:
     else:
         found.missing.append("the clipping threshold (max_grad_norm) in the configuration")
     found.supports(weights.SUPPORT, f"the gradient norm reached {grad.peak:.3g}, {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step, grad.peak)
-    if view.rise is not None and view.grad_lead is not None and 0 <= view.grad_lead <= 3:
-        found.supports(weights.HINT, "the loss followed within three steps", Role.LOSS, view.anchor)
+    lead = view.grad_lead
+    if view.rise is not None and lead is not None and 1 <= lead <= 3:
+        found.supports(weights.SUPPORT, "the loss followed within three steps", Role.LOSS, view.anchor)
+    elif view.rise is not None and lead == 0 and view.event.kind not in {EventKind.DIVERGENCE, EventKind.NON_FINITE}:
+        text = "the loss was high at the very step of the surge, before any update: clipping acts only after it"
+        found.contradicts(weights.AGAINST, text, Role.LOSS, view.anchor)
     found.remedy = f"Clip the global gradient norm at 1.0, or at the 95th to 99th percentile of the healthy run (usual value here: {grad.baseline:.3g})."
     return found
