@@ -19,8 +19,13 @@ MODULES = (
     "jsonl",
     "csv_table",
     "config_files",
+    "console.megatron",
+    "console.llmc",
+    "console.modded_nanogpt",
+    "console.deepspeed",
+    "console.generic",
 )
-"""File names in this folder. The order is the reading order of a run's sources: exact values before rounded ones."""
+"""Modules in this folder. The order is the reading order of a run's sources: exact values before rounded ones."""
 
 GROUP = "forensics.parsers"
 
