@@ -107,9 +107,14 @@ def read_labels(path: Path) -> tuple[Label, ...]:
         data = json.loads(path.read_bytes())
     except ValueError as problem:
         raise InputError(f"{path}: not JSON ({problem})", "give a labels.json: a list of labelled runs") from problem
+    return parse_labels(data, str(path))
+
+
+def parse_labels(data: object, where: str) -> tuple[Label, ...]:
+    """Labels out of JSON data. Raises InputError, naming the entry, where it does not fit."""
     if not isinstance(data, list) or not data:
-        raise InputError(f"{path}: expected a list of labelled runs", "see CONTRIBUTING.md for the format of labels")
-    return tuple(_label(entry, f"{path}: entry {n}") for n, entry in enumerate(data, 1))
+        raise InputError(f"{where}: expected a list of labelled runs", "see CONTRIBUTING.md for the format of labels")
+    return tuple(_label(entry, f"{where}: entry {n}") for n, entry in enumerate(data, 1))
 
 
 def judge_all(labels: Sequence[Label], root: Path, jobs: int = 1) -> Iterator[Row]:
