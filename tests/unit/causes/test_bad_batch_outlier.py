@@ -1,0 +1,43 @@
+"""A bad batch: once, again and again, a lasting rise, a gradient that led, and batches that are not logged."""
+
+from __future__ import annotations
+
+from cause_runs import bad_batch, examine, explosion, holds, lr_jump, signals, thrown_off
+
+from forensics.causes.data import bad_batch_outlier as rule
+
+
+def test_a_spike_that_ends_with_its_batch() -> None:
+    found = examine(rule, bad_batch().run())
+    assert holds(found)
+    assert "loss" in signals(found.supporting)
+    assert not found.against
+    assert "900" in found.remedy
+
+
+def test_the_same_batch_at_several_events_is_stronger() -> None:
+    found = examine(rule, bad_batch(400, 700, 900).run())
+    assert "batch_id" in signals(found.supporting)
+    assert found.log_odds > examine(rule, bad_batch().run()).log_odds
+
+
+def test_a_rise_that_lasts_speaks_against_it() -> None:
+    found = examine(rule, thrown_off(length=60).run())
+    assert "loss" in signals(found.against)
+    assert not holds(found)
+
+
+def test_a_gradient_that_led_speaks_against_it() -> None:
+    found = examine(rule, explosion().run(), near=896)
+    assert "grad_norm" in signals(found.against)
+    assert not holds(found)
+
+
+def test_a_jump_of_the_rate_speaks_against_it() -> None:
+    assert not holds(examine(rule, lr_jump().run()))
+
+
+def test_missing_batch_ids_are_asked_for() -> None:
+    found = examine(rule, bad_batch().run("batch_id"))
+    assert any("ids" in need for need in found.missing)
+    assert holds(found)

@@ -1,0 +1,36 @@
+"""A batch that met a fragile state: a lead of the gradient, the same batch again, and what only a replay tells."""
+
+from __future__ import annotations
+
+from cause_runs import AT, Story, bad_batch, examine, holds, lr_jump, signals
+
+from forensics.causes.data import batch_state_interaction as rule
+
+
+def led() -> Story:
+    story = Story()
+    story.grad = story.grad * story.fade(4, 15, at=AT - 4)
+    story.loss = story.loss * story.fade(0.7, 15)
+    return story
+
+
+def test_a_gradient_that_left_its_level_before_the_loss() -> None:
+    found = examine(rule, led().run())
+    assert holds(found)
+    assert "grad_norm" in signals(found.supporting)
+
+
+def test_a_batch_that_comes_back_speaks_against_it() -> None:
+    found = examine(rule, bad_batch(400, 700, 900).run())
+    assert "batch_id" in signals(found.against)
+    assert not holds(found)
+
+
+def test_a_jump_of_the_rate_speaks_against_it() -> None:
+    assert "lr" in signals(examine(rule, lr_jump().run()).against)
+
+
+def test_without_a_gradient_norm_no_lead_is_claimed() -> None:
+    found = examine(rule, led().run("grad_norm"))
+    assert not any(e.signal == "grad_norm" for e in found.supporting)
+    assert any("replay" in need for need in found.missing)

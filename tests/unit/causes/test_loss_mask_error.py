@@ -1,0 +1,37 @@
+"""A wrong loss mask: noisier with a larger gradient, a batch size that changed, a NaN that heals, counts not logged."""
+
+from __future__ import annotations
+
+import numpy as np
+from cause_runs import AT, bad_batch, examine, holds, nan_loss, noisier, signals, silent
+
+from forensics.causes.data import loss_mask_error as rule
+
+
+def test_a_noisier_loss_with_a_larger_gradient() -> None:
+    found = examine(rule, noisier().run())
+    assert holds(found)
+    assert {"loss", "grad_norm"} <= signals(found.supporting)
+
+
+def test_a_change_of_the_batch_size_explains_it_better() -> None:
+    story = noisier()
+    story.more["bs"] = np.where(np.arange(story.points) >= AT, 16.0, 64.0)
+    found = examine(rule, story.run())
+    assert "bs" in signals(found.against)
+    assert found.log_odds < examine(rule, noisier().run()).log_odds
+
+
+def test_a_nan_that_heals_is_possible() -> None:
+    assert "loss" in signals(examine(rule, nan_loss().run()).supporting)
+
+
+def test_a_spike_is_not_its_business() -> None:
+    assert silent(examine(rule, bad_batch().run()))
+
+
+def test_missing_token_counts_are_asked_for_and_logged_ones_are_not() -> None:
+    assert any("target tokens" in need for need in examine(rule, noisier().run()).missing)
+    story = noisier()
+    story.more["tok_valid"] = np.full(story.points, 4096.0)
+    assert not any("target tokens" in need for need in examine(rule, story.run()).missing)

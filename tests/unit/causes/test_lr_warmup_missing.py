@@ -1,0 +1,36 @@
+"""A missing warmup: a start at full rate, a proper warmup, a rate that is not logged."""
+
+from __future__ import annotations
+
+from cause_runs import early, examine, holds, signals, silent, thrown_off
+
+from forensics.causes.optimization import lr_warmup_missing as rule
+
+
+def test_a_start_at_full_rate() -> None:
+    found = examine(rule, early(warmup=1).run(), near=40)
+    assert holds(found)
+    assert "lr" in signals(found.supporting)
+
+
+def test_a_warmup_excludes_it() -> None:
+    assert examine(rule, early(warmup=100).run(), near=40).excluded
+
+
+def test_a_late_event_excludes_it() -> None:
+    story = thrown_off()
+    story.lr[:] = 3e-4
+    assert examine(rule, story.run()).excluded
+
+
+def test_plain_sgd_needs_no_warmup_as_much() -> None:
+    story = early(warmup=1)
+    adaptive = examine(rule, story.run(), near=40)
+    story.config = {"optimizer": "sgd"}
+    assert examine(rule, story.run(), near=40).log_odds < adaptive.log_odds
+
+
+def test_a_missing_learning_rate_is_asked_for() -> None:
+    found = examine(rule, early(warmup=1).run("lr"), near=40)
+    assert silent(found)
+    assert any("learning rate" in need for need in found.missing)
