@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from cause_runs import bad_batch, examine, holds, signals, silent, thrown_off
+from cause_runs import AT, Story, bad_batch, examine, holds, signals, silent, thrown_off
 
 from forensics.causes.optimization import grad_clip_missing as rule
 
 
-def test_a_surge_with_clipping_off() -> None:
-    story = thrown_off(surge=40)
+def test_a_surge_before_the_loss_with_clipping_off() -> None:
+    story = Story()
+    story.grad = story.grad * story.fade(40, 30, at=AT - 2)
+    story.loss = story.loss * story.fade(0.7, 30)
     story.config = {"max_grad_norm": 0}
     found = examine(rule, story.run())
     assert holds(found)

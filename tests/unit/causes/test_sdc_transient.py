@@ -1,0 +1,38 @@
+"""Silent corruption: a far surge without a reason, growth, a bad batch, a jump of the rate, a norm that is not logged."""
+
+from __future__ import annotations
+
+from cause_runs import bad_batch, examine, explosion, holds, lr_jump, signals, silent, swinging, thrown_off
+
+from forensics.causes.hardware import sdc_transient as rule
+
+
+def test_a_far_surge_that_has_to_be_relearned() -> None:
+    found = examine(rule, thrown_off(surge=60).run())
+    assert holds(found)
+    assert "grad_norm" in signals(found.supporting)
+    assert any("per rank" in need for need in found.missing)
+
+
+def test_growth_over_steps_speaks_against_it() -> None:
+    found = examine(rule, explosion().run(), near=896)
+    assert "grad_norm" in signals(found.against)
+    assert not holds(found)
+
+
+def test_a_spike_that_ends_with_its_batch_speaks_against_it() -> None:
+    assert not holds(examine(rule, bad_batch().run()))
+
+
+def test_a_jump_of_the_rate_is_excluded() -> None:
+    assert examine(rule, lr_jump().run()).excluded
+
+
+def test_a_slow_change_is_not_an_error_of_one_step() -> None:
+    assert silent(examine(rule, swinging().run()))
+
+
+def test_a_missing_gradient_norm_is_asked_for() -> None:
+    found = examine(rule, thrown_off(surge=60).run("grad_norm"))
+    assert silent(found)
+    assert any("gradient norm" in need for need in found.missing)
