@@ -9,13 +9,14 @@ something else produced the gradient.
 How it shows in logs
 --------------------
 The gradient norm surges to 10 times its level or more, and the configuration says that clipping is off or the
-threshold is more than 10 times the usual norm. The loss follows within three steps. It needs the norm before
+threshold is more than 10 times the usual norm. The loss follows one to three steps later. It needs the norm before
 clipping.
 
 What would contradict it
 ------------------------
-A threshold that bounds the surge speaks against it. A gradient norm that did not surge excludes it. Mind that a clip
-bounds the gradient, not Adam's update: public 176B and 32B runs spiked with clipping on.
+A threshold that bounds the surge speaks against it, and so does a loss that is high at the very step of the surge:
+clipping acts only after that step. A gradient norm that did not surge excludes it. Mind that a clip bounds the
+gradient, not Adam's update: public 176B and 32B runs spiked with clipping on.
 
 Looks like, but is not
 ----------------------
