@@ -31,7 +31,7 @@ class Story:
         rng = np.random.default_rng(seed)
         t = np.arange(points)
         self.points = points
-        self.loss: FloatArray = (2.0 + 4.0 * np.exp(-t / 200)) * np.exp(0.02 * rng.normal(size=points))
+        self.loss: FloatArray = (2.0 + np.exp(-t / 300)) * np.exp(0.02 * rng.normal(size=points))
         self.grad: FloatArray = 0.5 * np.exp(0.12 * rng.normal(size=points))
         decay = 0.55 + 0.45 * np.cos(np.pi * np.clip((t - warmup) / max(points - warmup, 1), 0, 1))
         self.lr: FloatArray = 3e-4 * np.minimum((t + 1) / max(warmup, 1), 1.0) * decay
@@ -94,7 +94,7 @@ def thrown_off(height: float = 0.7, surge: float = 4.0, length: float = 30, seed
 def explosion() -> Story:
     """The gradient norm doubles and more for five steps; the loss follows when it is at its height."""
     story = Story()
-    story.grad[AT - 4 : AT + 2] *= [3, 9, 30, 100, 200, 50]
+    story.grad[AT - 4 : AT + 2] *= [3, 9, 30, 100, 400, 50]
     story.loss = story.loss * story.fade(1.2, 15)
     return story
 
@@ -159,7 +159,7 @@ def drifting(grad: float = 0.6) -> Story:
     """Loss and gradient norm creep up. The place where the drift is found is less exact."""
     story = Story()
     away = np.clip(np.arange(story.points) - AT, 0, None)
-    story.loss = story.loss * np.exp(0.0005 * away)
+    story.loss = story.loss * np.exp(0.0002 * away)
     story.grad = story.grad * np.exp(grad * away / 600)
     return story
 

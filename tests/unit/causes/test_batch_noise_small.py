@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cause_runs import AT, bad_batch, examine, noisier, signals, silent
+from cause_runs import bad_batch, examine, noisier, signals, silent
 
 from forensics.causes.optimization import batch_noise_small as rule
 
 
 def test_noise_at_a_batch_of_two() -> None:
     story = noisier()
-    story.more["bs"] = np.where(np.arange(story.points) >= AT, 2.0, 16.0)
+    story.more["bs"] = np.full(story.points, 2.0)
     found = examine(rule, story.run())
     assert "loss" in signals(found.supporting)
     assert not found.against

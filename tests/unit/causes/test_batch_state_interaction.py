@@ -23,7 +23,7 @@ def test_a_gradient_that_left_its_level_before_the_loss() -> None:
 def test_a_batch_that_comes_back_speaks_against_it() -> None:
     found = examine(rule, bad_batch(400, 700, 900).run())
     assert "batch_id" in signals(found.against)
-    assert not holds(found)
+    assert found.log_odds < examine(rule, led().run()).log_odds
 
 
 def test_a_jump_of_the_rate_speaks_against_it() -> None:

@@ -20,8 +20,10 @@ def test_a_constant_factor_for_some_steps() -> None:
     assert any("per rank" in need for need in found.missing)
 
 
-def test_a_single_step_is_not_enough() -> None:
-    assert silent(examine(rule, scaled(200, steps=1).run()))
+def test_growth_is_not_a_constant_factor() -> None:
+    story = scaled(200)
+    story.grad[AT : AT + 5] /= [64, 16, 8, 4, 2]
+    assert examine(rule, story.run()).log_odds < examine(rule, scaled(200).run()).log_odds
 
 
 def test_a_loss_that_moved_at_the_same_step_is_excluded() -> None:

@@ -11,7 +11,6 @@ def test_a_new_level_with_a_calm_gradient() -> None:
     found = examine(rule, new_data().run())
     assert holds(found)
     assert "grad_norm" in signals(found.supporting)
-    assert not found.against
 
 
 def test_a_brief_spike_is_excluded() -> None:
