@@ -24,6 +24,12 @@ FAST_POINTS = 50
 LOST = 0.5
 """Share of all progress that must be lost for a rise that stays to be called a divergence."""
 
+ABRUPT_SHARE = 0.6
+"""Share of its height that an abrupt rise has within three points."""
+
+ABRUPT_SDS = 10.0
+"""Height of these points in noise sds from which a rise is abrupt whatever is trained."""
+
 SMALL = 0.05
 """Share of the progress so far below which a rise that comes back is info."""
 
@@ -49,7 +55,7 @@ def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
     elif rise.end is not None and (height < VISIBLE * float(loss.noise[rise.onset]) or _small(loss, rise)):
         severity = Severity.INFO
     note = ""
-    if aim is not Objective.ORDINARY and kind in {EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKind.DIVERGENCE, EventKind.SLOW_SPIKE}:
+    if aim is not Objective.ORDINARY and not _abrupt(loss, rise):
         severity = Severity.INFO
         note = f"; for {aim.value} training a rising loss is not a fault by itself"
     base = loss.original(rise.base)
@@ -69,6 +75,12 @@ def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
         p_value=rise.p_value,
         text=f"{loss.name} rose from {base:.4g} to {peak:.4g}{note}",
     )
+
+
+def _abrupt(loss: Prepared, rise: Rise) -> bool:
+    """Most of the height within three points and far above the noise: no kind of training rises like that by itself."""
+    first = float(loss.u[rise.onset : rise.onset + 3].max()) - rise.base
+    return first >= ABRUPT_SHARE * (float(loss.u[rise.peak]) - rise.base) and first >= ABRUPT_SDS * float(loss.noise[rise.onset])
 
 
 def _small(loss: Prepared, rise: Rise) -> bool:

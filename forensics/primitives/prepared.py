@@ -19,6 +19,9 @@ NOISE_POINTS = 201
 LOG_FLOOR = 1e-3
 """Noise below a tenth of a percent is rounding, in log units (also the floor of the published robust z)."""
 
+STEP_POINTS = 61
+"""Points of the noise from differences."""
+
 MAYBE_LOG = frozenset({Role.LOSS, Role.VAL_LOSS, Role.LOSS_BY_SOURCE, Role.ATTN_LOGIT_MAX, Role.GRAD_NORM_GROUP})
 """Compared as logarithms where all values are positive, as they are otherwise (log-likelihoods, centred losses)."""
 
@@ -77,9 +80,17 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
     shift = _shift(values) if log and signal.role in MAYBE_LOG else 0.0
     u = np.log(values + shift) if log else values.copy()
     centre = centred_median(u, BASELINE_POINTS)
-    noise = np.maximum(local_sd(u - centre, NOISE_POINTS), _floor(u, log))
+    noise = np.maximum(np.maximum(local_sd(u - centre, NOISE_POINTS), _step_noise(u)), _floor(u, log))
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0
     return Prepared(signal.name, signal.role, signal, steps, values, curve.index[usable], u, centre, noise, log, curve.steps[~finite], every, shift)
+
+
+def _step_noise(u: FloatArray) -> FloatArray:
+    """Noise from differences of neighbours in a shorter window: follows noise that grows quickly, ignores levels and slow bumps."""
+    if len(u) < 3:
+        return np.zeros(len(u))
+    steps = np.diff(u, prepend=u[0])
+    return np.asarray(local_sd(steps - centred_median(steps, STEP_POINTS), STEP_POINTS) / np.sqrt(2.0))
 
 
 def _shift(values: FloatArray) -> float:

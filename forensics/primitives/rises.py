@@ -8,7 +8,7 @@ never invents one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,9 @@ FACTOR = 4
 LIGHTEST = {1: 0.0, 2: 12.0, 4: 30.0, 8: 50.0}
 """Degrees of freedom that a window cannot fall below: the smaller of two, or the median of several, has a light tail."""
 
+BASELINE = 51
+"""Scores around a centre that their tail is measured from."""
+
 SCORE = 4.0
 """Smallest robust z that is looked at; what counts is decided by the tail of the run itself."""
 
@@ -37,8 +40,14 @@ CHANCE = 0.01
 MEDIAN_LOSS = 1.57
 """Variance of a median relative to a mean, for normal noise."""
 
+TOWERS = 3.0
+"""Heights of the rise before that a later one must have to be an event of its own."""
+
 FEWEST_BEFORE = 3
 """A rise needs this many points before it, or there is nothing it rose from."""
+
+BRIDGE = 2.5
+"""Sds that a point before a gap must be raised by to belong to the rise."""
 
 LAST = 10
 """A rise whose peak is within this many points of the end was still growing when the log stopped."""
@@ -48,6 +57,9 @@ YOUNG = 50
 
 SHARP = 16
 """Windows up to this many points place an onset exactly."""
+
+BLURRED = 64
+"""Up to this width a rise may still have a sharp edge that only its noise hides."""
 
 MIN_BLOCKS = 20
 """A level with fewer blocks says nothing."""
@@ -92,15 +104,19 @@ def find_rises(u: FloatArray, noise: FloatArray, limit: int = 200) -> list[Rise]
             continue
         found.append(rise)
         taken[max(0, rise.onset - 2) : (n if rise.end is None else rise.end) + 1] = True
-    return _outermost(sorted(found, key=lambda r: r.onset), n)
+    return _outermost(u, sorted(found, key=lambda r: r.onset))
 
 
-def _outermost(rises: list[Rise], n: int) -> list[Rise]:
-    """A rise that begins before another one is over contains it."""
+def _outermost(u: FloatArray, rises: list[Rise]) -> list[Rise]:
+    """A rise that begins before another one is over contains it, unless the later one towers over it: then both stand."""
     kept: list[Rise] = []
     for rise in rises:
-        if kept and rise.onset < (n if kept[-1].end is None else kept[-1].end):
-            continue
+        if kept and rise.onset < (len(u) if kept[-1].end is None else kept[-1].end):
+            outer = kept[-1]
+            peak = outer.onset + int(np.argmax(u[outer.onset : max(rise.onset, outer.onset + 1)]))
+            if u[rise.peak] - rise.base < TOWERS * (u[peak] - outer.base):
+                continue
+            kept[-1] = replace(outer, peak=peak)
         kept.append(rise)
     return kept
 
@@ -139,7 +155,7 @@ class _Singles:
     def __init__(self, z: FloatArray) -> None:
         self.z = np.nan_to_num(z, nan=-np.inf)
         self.ordered = np.sort(self.z)
-        self.tail = Tail(z)
+        self.tail = Tail(_detrended(z))
         self.calm = np.flatnonzero(forward_median(np.nan_to_num(z, nan=0.0), 4) < 1.0)
 
     def chance(self, height: float, surroundings: slice) -> float:
@@ -192,7 +208,7 @@ def _judge(scores: FloatArray, window: int, block: int, tests: int, singles: _Si
     peaks = np.flatnonzero(best)
     if len(peaks) == 0:
         return []
-    tail = Tail(scores, LIGHTEST[window])
+    tail = Tail(_detrended(scores), LIGHTEST[window])
     out = []
     for i in peaks.tolist():
         trials = len(scores) / window * tests
@@ -202,6 +218,11 @@ def _judge(scores: FloatArray, window: int, block: int, tests: int, singles: _Si
         if p_value <= CHANCE:
             out.append(_Candidate(i * block, window * block, block, float(filled[i]), p_value))
     return out
+
+
+def _detrended(scores: FloatArray) -> FloatArray:
+    """Scores around their own slow course: on a falling curve all of them are shifted down, which says nothing of the tail."""
+    return scores - centred_median(scores, BASELINE)
 
 
 def _level_noise(level: FloatArray, u: FloatArray, block: int) -> FloatArray:
@@ -273,10 +294,19 @@ def _onset(u: FloatArray, start: int, base: float, sd: float, width: int) -> int
     z = (u[low : start + 8] - base) / sd
     strong = np.flatnonzero(z >= 4)
     if len(strong) == 0:
-        return _edge(u, low, start + width, base) if width <= SHARP else start
-    first = low + int(strong[0])
-    while first > 0 and u[first - 1] >= base + 2 * sd:
-        first -= 1
+        return _edge(u, low, start + width, base) if width <= BLURRED else start
+    return _walk_back(u, low + int(strong[0]), base, sd)
+
+
+def _walk_back(u: FloatArray, first: int, base: float, sd: float) -> int:
+    """Back over points that are already raised; one point in between may have fallen back by chance."""
+    while first > 0:
+        if u[first - 1] >= base + 2 * sd:
+            first -= 1
+        elif first > 1 and u[first - 2] >= base + BRIDGE * sd and u[first - 1] > base:
+            first -= 2
+        else:
+            break
     return first
 
 
@@ -288,8 +318,7 @@ def _walk_down(u: FloatArray, onset: int, base: float, sd: float) -> tuple[int, 
         if lower >= base - 0.5 * sd:
             break
         base = lower
-        while onset > 0 and u[onset - 1] >= base + 2 * sd:
-            onset -= 1
+        onset = _walk_back(u, onset, base, sd)
     return onset, base
 
 
