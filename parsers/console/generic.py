@@ -100,10 +100,10 @@ def _confidence(text: bytes) -> int:
         steps = np.concatenate([block[0] for block in group.values]) if len(group) else np.zeros(0)
         if len(steps) < LEAST_CLAIMED or len(np.unique(steps)) < LEAST_CLAIMED or 2 * (np.diff(steps) > 0).sum() < len(steps) - 1:
             continue
-        roles = {classify(name)[0] for name in group.names}
+        roles = {classify(name)[0] for name in group.kind.names}
         best = max(best, TRAINING if roles & _TRAINING else NUMBERS)
     return best
 
 
 def _is_kept(group: Group) -> bool:
-    return len(group) >= LEAST_KEPT or all(classify(name)[0] is not None for name in group.names)
+    return len(group) >= LEAST_KEPT or all(classify(name)[0] is not None for name in group.kind.names)

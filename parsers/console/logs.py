@@ -58,8 +58,6 @@ def read(forms: Sequence[Format], source: Source, sink: Sink, keep: Callable[[Gr
     if not any(reader.groups for reader in readers):
         raise NotMine("no record of a training step in it")
     sink.note("writer", forms[0].title)
-    if forms[0].axis_note:
-        sink.note("step_axis", forms[0].axis_note)
     emission.emit(readers, told, sink)
     if settings:
         sink.config(settings)

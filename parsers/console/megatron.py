@@ -1,7 +1,7 @@
 """Megatron-LM, Megatron-DeepSpeed and NeMo: ``iteration 31219/ 115311 | consumed samples: 47778736 | ... | lm loss: 5.1E+00 |``.
 
-Every number is followed by a bar, so a number that was cut is told from a whole one. A line whose iterations were all
-skipped has no loss.
+Every number is followed by a bar, so a number that was cut is told from a whole one; NeMo 2 leaves out the last bar. A line
+whose iterations were all skipped has no loss.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ NAME = "console.megatron"
 
 _STEP = re.compile(rb"iteration\s+(\d+)/\s*(\d+) \|")
 _HELD_OUT = re.compile(rb"(validation|valid|test|evaluation) loss at (?:iteration (\d+))?[^|]*\|")
+_NEMO_PAIR = re.compile(rb"\s*([^|:]*[^|:\s])\s*: (" + NUMBER + rb")(?=\s*(?:\||$))(?:\s*\|)?")
 _PAIR = re.compile(rb"\s*([^|:]*[^|:\s])\s*:\s*(" + NUMBER + rb")\s*\|")
 
 
@@ -33,7 +34,8 @@ def _read(text: bytes) -> Line | None:
 
 
 def _pairs(text: bytes, start: int, part: str) -> tuple[Field, ...]:
-    return tuple(Field(part + _name(m[1]), *m.span(2)) for m in _PAIR.finditer(text, start))
+    pair = _NEMO_PAIR if b"| global_step: " in text else _PAIR
+    return tuple(Field(part + _name(m[1]), *m.span(2)) for m in pair.finditer(text, start))
 
 
 def _name(text: bytes) -> str:

@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
 from forensics.model import FloatArray, IntArray, NumArray
 from forensics.parsers.console.lines import LINE_LIMIT, NUMBER, Block, numbers
+from forensics.parsers.console.rows import Axis, Kind, Rows
 
 MAX_SHAPES = 256
 """Patterns kept; more shapes than this are no regular log, and each line is taken apart by hand."""
@@ -68,8 +70,10 @@ class Format:
 
     ``step`` makes steps from the axis numbers, each int64 (rows,). ``fixed`` says that a line with only the first few of the
     usual fields is torn. ``settings`` finds (name, value) pairs of the configuration. With ``whole_line`` the record is the
-    line around the gate, less a time at its beginning. ``unmeasured`` are names whose nan only says that nothing was
-    measured. ``axis_note`` says in words what the steps are where they are no optimizer steps.
+    line around the gate, less a time at its beginning. Where records are ``headed``, lines without a step mean nothing
+    before the first line with one. ``order`` makes the steps where it takes more than one line to know them. ``unmeasured``
+    are names that are nan or negative while nothing is measured, ``shown`` names that a progress bar shows until they change.
+    ``axis_note`` says in words what the steps are where they are no optimizer steps.
     """
 
     title: str
@@ -80,17 +84,11 @@ class Format:
     fixed: bool = False
     settings: re.Pattern[bytes] | None = None
     whole_line: bool = False
+    headed: bool = False
+    order: Callable[[Sequence[Rows]], Axis] | None = None
+    shown: re.Pattern[str] | None = None
     unmeasured: frozenset[str] = frozenset()
     axis_note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What lines have in common: the names in them, and whether words follow the last number (``ragged``)."""
-
-    axes: int
-    names: tuple[str, ...]
-    ragged: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -113,20 +111,11 @@ class Group:
     def __len__(self) -> int:
         return sum(map(len, self.offsets)) + len(self.starts)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns after those of the axis."""
-        return self.kind.names
-
-    @property
-    def axes(self) -> int:
-        """Columns that the step is made of."""
-        return self.kind.axes
-
     def is_beginning_of(self, other: Group) -> bool:
         """Whether these are a commoner line's first few fields with something else after them."""
-        short = self.kind.ragged and len(self.names) < len(other.names) and len(self) < len(other)
-        return short and other.names[: len(self.names)] == self.names
+        names = self.kind.names
+        short = self.kind.ragged and 0 < len(names) < len(other.kind.names) and len(self) < len(other)
+        return short and other.kind.names[: len(names)] == names
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +123,8 @@ class _Shape:
     pattern: re.Pattern[bytes]
     group: Group
     """Where its lines without a label of a process go."""
+    pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] | None = None
+    """Brings what the pattern finds into the order of the group, where the step stands behind other numbers."""
     labelled: dict[int | None, Group] = field(default_factory=dict)
 
 
@@ -166,12 +157,14 @@ class Reader:
                     if shape is not recent[0]:
                         recent.remove(shape)
                         recent.insert(0, shape)
-                    group = shape.group
+                    group, cells = shape.group, match.groups()
+                    if shape.pick is not None:
+                        cells = shape.pick(cells)
                     if plain:
                         group.starts.append(start)
-                        group.rows.append(match.groups())
+                        group.rows.append(cells)
                     else:
-                        self._add(group.kind, match.groups(), start, data, shape.labelled)
+                        self._add(group.kind, cells, start, data, shape.labelled)
                     break
             else:
                 self._record(start, found.end(), block)
@@ -189,10 +182,10 @@ class Reader:
             text = self._whole(text)
         line = self.format.read(text)
         fields = tuple(f for f in line.fields[:MAX_FIELDS] if f.name) if line is not None else ()
-        if line is None or not fields or any(a >= b for a, b in line.axis):
+        if line is None or not (fields or line.axis) or any(a >= b for a, b in line.axis):
             self.unread += 1
             return
-        ragged = last or bool(text[fields[-1].stop :].strip(_CLOSING))
+        ragged = bool(fields) and (last or bool(text[fields[-1].stop :].strip(_CLOSING)))
         kind = Kind(len(line.axis), tuple(f.name for f in fields), ragged)
         cells = tuple(text[a:b] for a, b in line.axis) + tuple(text[f.start : f.stop] for f in fields)
         if self._add(kind, cells, start, block.data, {}) and not last:
@@ -205,22 +198,23 @@ class Reader:
         if line is None or last is None or last.stop < len(text.rstrip()):
             return text
         names = tuple(f.name for f in line.fields if f.name)
-        usual = max((g for g in self.groups.values() if g.names[: len(names)] == names), key=len, default=None)
+        usual = max((g for g in self.groups.values() if g.kind.names[: len(names)] == names), key=len, default=None)
         if usual is None or not len(usual):
             return text
-        before = (usual.rows[-1] if usual.rows else usual.sample)[usual.axes + len(names) - 1]
-        if usual.names == names and _decimals(before) == _decimals(text[last.start : last.stop]):
+        before = (usual.rows[-1] if usual.rows else usual.sample)[usual.kind.axes + len(names) - 1]
+        if usual.kind.names == names and _decimals(before) == _decimals(text[last.start : last.stop]):
             return text
         self.cut = last.name
         return text[: last.start]
 
     def _learn(self, text: bytes, line: Line, kind: Kind) -> None:
-        source = _pattern(text, line) if len(line.fields) <= MAX_FIELDS else None
+        source, order = _pattern(text, line) if len(line.fields) <= MAX_FIELDS else (None, ())
         shape = self._shapes.get(source) if source is not None else None
         if shape is None:
             if source is None or len(self._shapes) >= MAX_SHAPES:
                 return
-            shape = self._shapes[source] = _Shape(re.compile(source), self._group(kind, None))
+            pick = None if list(order) == sorted(order) else itemgetter(*order)
+            shape = self._shapes[source] = _Shape(re.compile(source), self._group(kind, None), pick)
         self._recent.insert(0, shape)
         del self._recent[RECENT:]
 
@@ -259,21 +253,21 @@ class Reader:
         return self._labels[label], time[0] if time else b""
 
 
-def _pattern(text: bytes, line: Line) -> bytes | None:
-    """The pattern of all lines like this one; None where the spans are not in order."""
-    spans = sorted([(a, b, True) for a, b in line.axis] + [(f.start, f.stop, bool(f.name)) for f in line.fields])
-    if [s for s in spans if s[2]] != [(a, b, True) for a, b in line.axis] + [(f.start, f.stop, True) for f in line.fields if f.name]:
-        return None
+def _pattern(text: bytes, line: Line) -> tuple[bytes | None, tuple[int, ...]]:
+    """The pattern of all lines like this one, and where in it axis and fields stand; None where numbers overlap."""
+    wanted = [*line.axis, *((f.start, f.stop) for f in line.fields if f.name)]
+    spans = sorted([(a, b, True) for a, b in wanted] + [(f.start, f.stop, False) for f in line.fields if not f.name])
     parts: list[bytes] = []
     at = 0
-    for start, stop, wanted in spans:
+    for start, stop, caught in spans:
         if start < at:
-            return None
+            return None, ()
         kind = SIMPLE if _SIMPLE.fullmatch(text, start, stop) else NUMBER
-        parts += (_loose(text[at:start]), b"(" + kind + b")" if wanted else kind)
+        parts += (_loose(text[at:start]), b"(" + kind + b")" if caught else kind)
         at = stop
     parts.append(_loose(text[at:]))
-    return b"".join(parts) + rb"[ \t]*\n"
+    places = {span: place for place, span in enumerate(sorted(wanted))}
+    return b"".join(parts) + rb"[ \t]*\n", tuple(places[span] for span in wanted)
 
 
 def _loose(text: bytes) -> bytes:
