@@ -18,7 +18,7 @@ import zipfile
 names = zipfile.ZipFile(sys.argv[1]).namelist()
 tops = {name.split("/")[0] for name in names}
 assert all(top == "forensics" or top.endswith(".dist-info") for top in tops), tops
-needed = ["forensics/parsers/wandb.py", "forensics/reports/templates/report.html.j2", "forensics/demo_run/metrics.csv", "forensics/model/case.schema.json"]
+needed = ["forensics/parsers/wandb.py", "forensics/reports/templates/report.html.j2", "forensics/demo_run/trainer_state.json", "forensics/model/case.schema.json"]
 missing = [name for name in needed if name not in names]
 assert not missing, missing
 PY

@@ -160,7 +160,7 @@ def test_wrong_labels(content: str, said: str, tmp_path: Path) -> None:
 
 def test_labels_of_the_fixtures() -> None:
     labels = read_labels(LABELS)
-    assert [x.id for x in labels] == ["clean", "lr-spike", "bad-batch", "nan-batch"]
+    assert [x.id for x in labels] == ["clean", "demo", "lr-spike", "bad-batch", "nan-batch"]
     assert labels[0].clean
     assert labels[1].exact
 
@@ -174,11 +174,11 @@ class TestCommand:
     def test_table_summary_and_json(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["bench", str(LABELS), "--jobs", "1", "--json", str(tmp_path / "out.json")]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == 6
-        assert lines[-1].startswith("runs=4 recall=1.000 top1=")
+        assert len(lines) == 7
+        assert lines[-1].startswith("runs=5 recall=1.000 top1=")
         data = json.loads((tmp_path / "out.json").read_text())
         assert data["schema"] == "forensics-bench/1"
-        assert [r["id"] for r in data["rows"]] == ["clean", "lr-spike", "bad-batch", "nan-batch"]
+        assert [r["id"] for r in data["rows"]] == ["clean", "demo", "lr-spike", "bad-batch", "nan-batch"]
         assert data["figures"]["clean_runs_with_alarm"] == 0
 
     def test_json_alone(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ class TestAnalyze:
     def test_prints_the_verdict_and_writes_the_report(self, capsys: Capture) -> None:
         assert main(["analyze", str(DEMO)]) == 0
         captured = capsys.readouterr()
-        assert captured.out.startswith("At step 429")
+        assert captured.out.startswith("At step 352")
         assert "forensics-report/report.html" in captured.out
         assert captured.err == ""
         assert "<html" in Path("forensics-report/report.html").read_text()
@@ -147,10 +147,10 @@ class TestAnalyze:
         assert said in capsys.readouterr().err
 
     def test_metrics_are_shown_as_read(self, capsys: Capture) -> None:
-        assert main(["analyze", str(DEMO), "--json", "-", "--metric", "loss=grad_2.0_norm_total", "--metric", "lr=lr-AdamW"]) == 0
+        assert main(["analyze", str(DEMO), "--json", "-", "--metric", "loss=grad_norm", "--metric", "lr=learning_rate"]) == 0
         roles = {s["name"]: (s["role"], s["primary"]) for s in json.loads(capsys.readouterr().out)["signals"]}
-        assert roles["grad_2.0_norm_total"] == ("loss", True)
-        assert roles["train_loss_step"] == ("loss", False)
+        assert roles["grad_norm"] == ("loss", True)
+        assert roles["loss"] == ("loss", False)
 
     def test_an_output_that_cannot_be_written(self, capsys: Capture) -> None:
         assert main(["analyze", str(DEMO), "--quiet", "--json", "no/such/folder/out.json"]) == 2
@@ -212,9 +212,9 @@ class TestReport:
 
     def test_every_form(self, case: str, capsys: Capture) -> None:
         assert main(["report", case]) == 0
-        assert capsys.readouterr().out.startswith("At step 429")
+        assert capsys.readouterr().out.startswith("At step 352")
         assert main(["report", case, "--html", "r.html", "--md", "r.md"]) == 0
-        assert "429" in Path("r.md").read_text()
+        assert "352" in Path("r.md").read_text()
         assert Path("r.html").stat().st_size > 1000
 
     @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"schema": "forensics/99"}', "not json"])
@@ -232,14 +232,14 @@ class TestInspect:
     def test_the_table(self, capsys: Capture) -> None:
         assert main(["inspect", str(DEMO)]) == 0
         out = capsys.readouterr().out
-        assert "lr-AdamW" in out
+        assert "learning_rate" in out
         assert "5 signals" in out
 
     def test_json_and_parquet(self) -> None:
         assert main(["inspect", str(DEMO), "--quiet", "--json", "out.json", "--export", "out.parquet"]) == 0
         data = json.loads(Path("out.json").read_text())
         assert set(data) == {"schema", "run", "signals", "damage"}
-        assert {s["name"]: s["points"] for s in data["signals"]}["train_loss_step"] == 900
+        assert {s["name"]: s["points"] for s in data["signals"]}["loss"] == 900
         assert len(pl.read_parquet("out.parquet")) == 4500
 
     def test_damage_is_three(self, tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ class TestExplain:
 def test_demo(capsys: Capture) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("At step 429")
+    assert out.startswith("At step 352")
     assert "lr_rewarm_or_jump" in out
     assert Path("forensics-report/report.html").stat().st_size > 10_000
 
