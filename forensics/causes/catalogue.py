@@ -5,7 +5,15 @@ from __future__ import annotations
 from types import ModuleType
 
 from forensics.causes.architecture import attention_logit_growth, gradient_explosion_depth
-from forensics.causes.data import bad_batch_outlier, batch_state_interaction, data_repeat_after_resume, loss_mask_error, mixture_shift, nan_in_input
+from forensics.causes.data import (
+    bad_batch_outlier,
+    batch_state_interaction,
+    data_repeat_after_resume,
+    epoch_boundary_step,
+    loss_mask_error,
+    mixture_shift,
+    nan_in_input,
+)
 from forensics.causes.hardware import sdc_transient
 from forensics.causes.optimization import (
     adam_v_stale,
@@ -23,6 +31,7 @@ from forensics.causes.optimization import (
 )
 from forensics.causes.precision import fp16_grad_overflow, loss_scale_collapse, numeric_domain_error, scale_calibration_skips
 from forensics.causes.resume import (
+    grad_accum_normalisation,
     grad_reduction_scale,
     metric_artifact,
     resume_data_or_rng_lost,
@@ -34,6 +43,7 @@ from forensics.causes.resume import (
 RULES: tuple[ModuleType, ...] = (
     scale_calibration_skips,
     metric_artifact,
+    epoch_boundary_step,
     lr_rewarm_or_jump,
     lr_too_high,
     lr_warmup_missing,
@@ -61,6 +71,7 @@ RULES: tuple[ModuleType, ...] = (
     resume_scheduler_lost,
     resume_data_or_rng_lost,
     resume_weights_wrong,
+    grad_accum_normalisation,
     grad_reduction_scale,
     sdc_transient,
 )

@@ -23,6 +23,12 @@ AFTER_POINTS = 60
 ONSET_Z = 4.0
 """A point this far above the level before is an onset; it is walked back while the points before are above 2."""
 
+FLASH = 0.1
+"""Share of the first height that is left of a flash."""
+
+LEVEL_POINTS = 40
+"""Points on either side for a change of level."""
+
 GROWTH = 2.0
 """Factor per logged point that counts as explosive growth (catalogue: growth(x, >=4, >=2))."""
 
@@ -36,9 +42,10 @@ ECHO = slice(4, 13)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Factors are peak over baseline and so on; durations are in logged points.
+    """Factors are peak over baseline and so on; durations are in logged points; ``*_u`` are heights on the comparison scale.
 
-    ``onset_step`` None: the signal did not leave its level around the event. ``first_factor`` of the first raised point.
+    ``onset_step`` None: the signal did not leave its level around the event. ``first_factor`` of the highest of the first three
+    points, ``second_factor`` of the second; ``flash``: within four points nearly all of the first height was gone again.
     ``points_up`` until it was back within 3 sds, None if never. ``half_life`` until half of the first height was gone, None if
     never. ``echo`` the level 4 to 12 points after the onset; ``settled`` the level 30 to 130 points after it, and ``settled_z``
     how sure that is. ``grew`` successive points with explosive growth before the peak. ``bad`` non-finite values around.
@@ -55,6 +62,11 @@ class Move:
     factor: float
     z: float
     first_factor: float
+    second_factor: float
+    height_u: float
+    first_u: float
+    echo_u: float
+    flash: bool
     points_up: int | None
     half_life: int | None
     echo: float
@@ -108,12 +120,17 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
         factor=_factor(signal, float(ahead[peak]), base),
         z=float(z[peak]),
         first_factor=_factor(signal, float(first.max()), base),
+        second_factor=_factor(signal, float(signal.u[anchor + 1]), base) if anchor + 1 < len(signal) else 1.0,
+        height_u=float(ahead[peak]) - base,
+        first_u=float(first.max()) - base,
+        echo_u=float(np.median(signal.u[anchor:][ECHO])) - base if len(signal) > anchor + ECHO.start else 0.0,
+        flash=_flash(signal, anchor, base),
         points_up=_points_up(signal.u[anchor:], base, sd) if onset is not None else 0,
         half_life=_half_life(signal.u[anchor:], base),
         echo=_factor(signal, float(np.median(signal.u[anchor:][ECHO])) if len(signal) > anchor + ECHO.start else base, base),
         settled=_factor(signal, base + settled_u, base),
         settled_z=settled_u / (sd / math.sqrt(max(1.0, len(settled) / 2))) if len(settled) >= 10 else 0.0,
-        grew=_grew(signal.u, low + peak) if signal.log else 0,
+        grew=_grew(signal.u, anchor, low + peak) if signal.log else 0,
         bad=int(window.sum()),
     )
 
@@ -155,8 +172,28 @@ def _half_life(rest: FloatArray, base: float) -> int | None:
     return int(below[0]) if len(below) else None
 
 
-def _grew(u: FloatArray, peak: int) -> int:
-    count = 0
-    while peak - count > 0 and u[peak - count] - u[peak - count - 1] >= math.log(GROWTH):
-        count += 1
-    return count
+def _grew(u: FloatArray, first: int, peak: int) -> int:
+    """Longest stretch of steps with explosive growth from just before the onset to the peak."""
+    growing = np.diff(u[max(0, first - 1) : peak + 1]) >= math.log(GROWTH)
+    longest = count = 0
+    for grows in growing.tolist():
+        count = count + 1 if grows else 0
+        longest = max(longest, count)
+    return longest
+
+
+def _flash(signal: Prepared, anchor: int, base: float) -> bool:
+    """In the signal's own unit: a first value, and within four points a tenth of its height."""
+    bottom = signal.original(base)
+    first = float(signal.values[anchor]) - bottom
+    after = signal.values[anchor + 1 : anchor + 5]
+    return first > 0 and len(after) > 0 and float(after.min()) - bottom <= FLASH * first
+
+
+def level_change(signal: Prepared, step: int) -> float | None:
+    """Factor between the medians of 40 points after and before a step; None where a side has fewer than ten or is not positive."""
+    at = signal.at(step)
+    before, after = signal.values[max(0, at - LEVEL_POINTS) : at], signal.values[at : at + LEVEL_POINTS]
+    if len(before) < 10 or len(after) < 10 or np.median(before) <= 0 or np.median(after) <= 0:
+        return None
+    return float(np.median(after) / np.median(before))

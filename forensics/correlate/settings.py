@@ -47,10 +47,9 @@ class Settings:
 
 def read_settings(config: Mapping[str, object]) -> Settings:
     """Pick the settings out of a flat configuration (keys as logged, ``a.b.c``)."""
-    plain: dict[str, object] = {}
+    plain: dict[str, object] = {normalise(str(key)): value for key, value in config.items()}
     for key, value in config.items():
         name = normalise(str(key))
-        plain.setdefault(name, value)
         plain.setdefault(normalise(str(key).rsplit(".", 1)[-1]), value)
         if isinstance(value, (list, tuple)) and len(value) == 2 and name.endswith("betas"):
             plain.setdefault("beta1", value[0])

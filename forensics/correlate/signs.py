@@ -22,7 +22,10 @@ YOUNG_POINTS = 30
 CALM = 1.4
 """A gradient norm within this factor of its level is calm again."""
 
-AWAY = 0.4
+UNPRECEDENTED = 5.0
+"""Factor over the largest gradient norm before the event that new data do not reach."""
+
+AWAY = 0.5
 """Share of its first height that the loss must still have for it to be away."""
 
 
@@ -33,7 +36,7 @@ def brief(view: View) -> bool | None:
         return None
     if loss.half_life is None or loss.half_life > BATCH_POINTS:
         return False
-    return loss.echo - 1 <= ECHO_LEFT * abs(loss.first_factor - 1)
+    return loss.echo_u <= ECHO_LEFT * loss.first_u
 
 
 def lingering(view: View) -> bool | None:
@@ -49,17 +52,17 @@ def lingering(view: View) -> bool | None:
 def sudden(view: View) -> bool | None:
     """The loss was at most of its height within three points of leaving its level."""
     loss = view.loss
-    if loss is None or view.rise is None or loss.factor <= 1:
+    if loss is None or view.rise is None or loss.height_u <= 0:
         return None
-    return loss.first_factor - 1 >= 0.6 * (loss.factor - 1)
+    return loss.first_u >= 0.6 * loss.height_u
 
 
 def gradient_calm_while_loss_away(view: View) -> bool | None:
     """Some points after the onset the gradient is normal although the loss is not: the model is well, the data are not."""
     loss, grad = view.loss, view.grad
-    if loss is None or grad is None or view.rise is None or loss.first_factor <= 1:
+    if loss is None or grad is None or view.rise is None or loss.first_u <= 0:
         return None
-    away = loss.echo - 1 >= AWAY * (loss.first_factor - 1)
+    away = loss.echo_u >= AWAY * loss.first_u
     return away and grad.echo <= CALM
 
 
@@ -69,6 +72,18 @@ def gradient_upset(view: View) -> bool | None:
     if grad is None:
         return None
     return grad.onset_step is not None and grad.factor >= 2 and grad.echo > CALM
+
+
+def unprecedented(view: View) -> bool | None:
+    """The gradient went far above everything the run had shown, its first steps from random weights included.
+
+    New data bring gradients like those of the first steps; a damaged number brings larger ones.
+    """
+    grad, signal = view.grad, view.curves.get(Role.GRAD_NORM)
+    if grad is None or signal is None or grad.onset_step is None:
+        return None
+    before = signal.values[: signal.at(grad.onset_step)]
+    return len(before) > 0 and grad.peak >= UNPRECEDENTED * float(before.max())
 
 
 def precursor(view: View) -> bool | None:

@@ -78,4 +78,5 @@ def _quiet(run: Run) -> str:
 
 
 def _lower(title: str) -> str:
-    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title
+    first = title.split(" ", 1)[0]
+    return title[:1].lower() + title[1:] if first[1:].islower() or len(first) == 1 else title

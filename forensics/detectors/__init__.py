@@ -11,6 +11,7 @@ from types import ModuleType
 
 from forensics.detectors import (
     batch_size,
+    drop,
     grad_norm,
     logit_growth,
     loss_scale,
@@ -30,6 +31,7 @@ from forensics.vocabulary import Role
 BUILTIN: tuple[ModuleType, ...] = (
     non_finite,
     rises,
+    drop,
     grad_norm,
     noise_change,
     loss_scale,

@@ -23,6 +23,7 @@ _RANK = {
     EventKind.LEVEL_SHIFT: 2,
     EventKind.SLOW_SPIKE: 3,
     EventKind.SPIKE: 4,
+    EventKind.DROP: 5,
     EventKind.DRIFT: 5,
     EventKind.OSCILLATION: 6,
     EventKind.NOISE_CHANGE: 7,

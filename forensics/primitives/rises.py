@@ -108,13 +108,13 @@ def find_rises(u: FloatArray, noise: FloatArray, limit: int = 200) -> list[Rise]
 
 
 def _outermost(u: FloatArray, rises: list[Rise]) -> list[Rise]:
-    """A rise that begins before another one is over contains it, unless the later one towers over it: then both stand."""
+    """A rise that begins before another one is over contains it, unless the later one is sharp and towers over it: then both stand."""
     kept: list[Rise] = []
     for rise in rises:
         if kept and rise.onset < (len(u) if kept[-1].end is None else kept[-1].end):
             outer = kept[-1]
             peak = outer.onset + int(np.argmax(u[outer.onset : max(rise.onset, outer.onset + 1)]))
-            if u[rise.peak] - rise.base < TOWERS * (u[peak] - outer.base):
+            if rise.width > SHARP or u[rise.peak] - rise.base < TOWERS * (u[peak] - outer.base):
                 continue
             kept[-1] = replace(outer, peak=peak)
         kept.append(rise)

@@ -73,17 +73,16 @@ def examine(view: View) -> Examination:
     loss, grad = view.loss, view.grad
     if view.rise is None or loss is None or view.event.kind in {EventKind.DIVERGENCE, EventKind.DRIFT, EventKind.OSCILLATION}:
         return found
-    again = view.recurring
-    if again is not None and again.p_value < CERTAIN:
-        steps = ", ".join(str(s) for s in again.steps)
-        text = f"batch {again.batch_id} stood at the events of steps {steps} (chance of that: {again.p_value:.1g})"
-        found.supports(weights.STRONG, text, Role.BATCH_ID, view.onset)
+    _recurrence(found, view)
     if signs.brief(view):
         points = max(loss.points_up or 1, 1)
         text = f"the loss was back at its level after {points} logged step{'s' if points > 1 else ''}"
         found.supports(weights.REQUIRED, text, Role.LOSS, view.rise.peak_step)
         if loss.factor >= 1.5:
             found.supports(weights.HINT, f"it reached {loss.factor:.2f} times its level at once", Role.LOSS, loss.peak_step)
+    elif loss.flash and signs.dense(view):
+        text = "nearly all of the rise was gone with the next steps; what rose after that is the answer to that one update"
+        found.supports(weights.REQUIRED, text, Role.LOSS, view.rise.onset_step)
     elif signs.lingering(view):
         half = "never came back" if loss.half_life is None else f"needed {loss.half_life} logged steps to lose half of its rise"
         found.contradicts(weights.AGAINST, f"the loss {half}: a bad batch ends with the batch", Role.LOSS)
@@ -93,7 +92,7 @@ def examine(view: View) -> Examination:
         found.contradicts(-0.5, "the gradient norm did not move", Role.GRAD_NORM)
     if view.jump is not None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
-    if signs.young(view) and again is None:
+    if signs.young(view) and view.recurring is None:
         found.contradicts(weights.DOUBT, "the run is in its first steps, where the step size is a likelier reason than the data", Role.LOSS)
     if signs.scale_burst(view):
         found.contradicts(weights.DOUBT, "the loss scale collapsed at the same time", Role.LOSS_SCALE)
@@ -102,6 +101,14 @@ def examine(view: View) -> Examination:
     found.missing.append("the loss of every sample of the batch (R4 computes it)")
     found.remedy = f"Skip the batches of steps {max(view.first_step, view.onset - 1)} to {view.rise.peak_step} and look at their samples."
     return found
+
+
+def _recurrence(found: Examination, view: View) -> None:
+    again = view.recurring
+    if again is not None and again.p_value < CERTAIN:
+        steps = ", ".join(str(s) for s in again.steps)
+        text = f"batch {again.batch_id} stood at the events of steps {steps} (chance of that: {again.p_value:.1g})"
+        found.supports(weights.STRONG, text, Role.BATCH_ID, view.onset)
 
 
 def _gradient(found: Examination, view: View) -> None:

@@ -89,7 +89,7 @@ def examine(view: View) -> Examination:
 
 def _against(found: Examination, view: View) -> None:
     grad = view.grad
-    if grad is not None and grad.factor >= signs.SURGE:
+    if grad is not None and grad.factor >= signs.SURGE and signs.unprecedented(view):
         found.contradicts(weights.AGAINST, f"the gradient norm rose to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
     elif signs.gradient_upset(view):
         found.contradicts(weights.DOUBT, "the gradient norm stayed up with the loss", Role.GRAD_NORM)

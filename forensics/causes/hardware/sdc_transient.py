@@ -72,26 +72,42 @@ def examine(view: View) -> Examination:
         return found
     if grad.onset_step is None:
         return found.exclude("the gradient norm did not move")
-    if view.event.kind in {EventKind.DRIFT, EventKind.OSCILLATION, EventKind.NOISE_CHANGE}:
-        return found.exclude("a slow change is no single error")
-    if view.jump is not None:
-        return found.exclude("the learning rate had just jumped")
+    reason = _impossible(view)
+    if reason is not None:
+        return found.exclude(reason)
     sharp = grad.grew <= 1 or grad.first_factor >= 0.5 * grad.factor
-    if grad.factor >= signs.SURGE and sharp and not signs.precursor(view):
+    if grad.factor >= signs.SURGE and sharp and not signs.precursor(view) and signs.unprecedented(view):
         text = f"the gradient norm went to {grad.factor:.3g} times its level in one step, without a precursor"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.onset_step)
-    elif grad.factor >= signs.SURGE and view.rise is None:
-        found.supports(weights.SUPPORT, f"the gradient norm went to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.onset_step)
+    elif grad.factor >= signs.SURGE:
+        weight = weights.SUPPORT if view.rise is None else weights.HINT
+        found.supports(weight, f"the gradient norm went to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.onset_step)
     if signs.gradient_upset(view) and view.rise is not None and signs.sudden(view):
         text = "loss and gradient norm then decayed over tens of steps: a stored number was hit and is being relearned"
         found.supports(weights.SUPPORT, text, Role.GRAD_NORM)
-    if grad.grew >= 3:
-        found.contradicts(weights.AGAINST, f"the gradient norm grew over {grad.grew} steps: errors of the hardware do not grow", Role.GRAD_NORM)
-    if signs.brief(view):
-        found.contradicts(weights.AGAINST, "a bad batch explains a rise that ends with its batch", Role.LOSS)
-    if view.recurring is not None and view.recurring.p_value < 0.01:
-        found.contradicts(weights.AGAINST, "the event follows a batch", Role.BATCH_ID)
+    _against(found, view)
     if not view.run.all(Role.RANK_LOSS):
         found.missing.append("loss and gradient norm per rank: one rank stands out when its device erred")
     found.remedy = "Replay the step (R1): if it is calm, resume from the checkpoint before it and watch the node; look for Xid and ECC messages."
     return found
+
+
+def _impossible(view: View) -> str | None:
+    if view.event.kind in {EventKind.DRIFT, EventKind.OSCILLATION, EventKind.NOISE_CHANGE}:
+        return "a slow change is no single error"
+    if view.jump is not None:
+        return "the learning rate had just jumped"
+    return None
+
+
+def _against(found: Examination, view: View) -> None:
+    grad = view.grad
+    assert grad is not None
+    if grad.grew >= 3:
+        found.contradicts(weights.AGAINST, f"the gradient norm grew over {grad.grew} steps: errors of the hardware do not grow", Role.GRAD_NORM)
+    if view.loss is not None and view.rise is not None and view.loss.flash and not signs.brief(view):
+        found.contradicts(weights.AGAINST, "nearly all of the rise was gone with the next step: a stored number would stay wrong", Role.LOSS)
+    if signs.brief(view):
+        found.contradicts(weights.AGAINST, "a bad batch explains a rise that ends with its batch", Role.LOSS)
+    if view.recurring is not None and view.recurring.p_value < 0.01:
+        found.contradicts(weights.AGAINST, "the event follows a batch", Role.BATCH_ID)

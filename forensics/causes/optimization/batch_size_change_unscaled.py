@@ -106,4 +106,6 @@ def _unlogged(found: Examination, view: View) -> None:
         return
     found.supports(weights.SUPPORT, noisier.text, Role.LOSS, noisier.onset_step)
     if view.grad is not None and view.grad.settled >= 1.4:
-        found.supports(weights.SUPPORT, f"the gradient norm rose to x{view.grad.settled:.2f} and stayed, as with a smaller batch", Role.GRAD_NORM)
+        if view.rise is None:
+            found.supports(weights.HINT, "the level of the loss stayed where it was", Role.LOSS, noisier.onset_step)
+        found.supports(weights.REQUIRED, f"the gradient norm rose to x{view.grad.settled:.2f} and stayed, as with a smaller batch", Role.GRAD_NORM)

@@ -72,7 +72,7 @@ def examine(view: View) -> Examination:
     if view.rise is not None and view.grad_lead is not None and view.grad_lead <= 0:
         return found.exclude("the loss moved at the same step: more than the gradient was affected")
     points = grad.points_up or 0
-    if points >= 2 and grad.grew <= 1 and grad.first_factor > 0.3 * grad.factor:
+    if points >= 2 and grad.grew <= 1 and grad.second_factor > 0.3 * grad.factor:
         text = f"the gradient norm was {grad.factor:.3g} times its level for {points} logged steps and normal before and after"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.peak_step)
         found.supports(weights.SUPPORT, "the loss of these steps is normal: only the gradient was wrong", Role.LOSS, grad.peak_step)

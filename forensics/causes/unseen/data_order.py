@@ -135,47 +135,6 @@ Marin 32B retrospective. OLMo experiment log of 2023 (a wavy loss explained by b
 """,
     ),
     Unseen(
-        id="epoch_boundary_step",
-        title="The loss steps down at the start of an epoch",
-        family="data",
-        part=Part.AMPLIFIER,
-        needs=(Role.EPOCH, Role.SAMPLES, Role.VAL_LOSS, "size of the data set in samples"),
-        replay="the loss of seen and of unseen batches on one checkpoint (R4)",
-        manual="""
-Data that was seen once is partly memorised, so the loss steps when a new epoch begins. Usually expected.
-
-What happened
-At the start of an epoch the model meets samples it has already trained on and predicts them better. Where the order
-within an epoch is sorted, the step can also go up.
-
-How it shows in logs
-A lasting drop of the training loss within 1 % of a multiple of the data set's size, counted in samples. The
-validation loss is flat or gets worse. The gradient norm and the learning rate do nothing.
-
-What would contradict it
-The position does not match the length of an epoch, or the validation loss improves with it.
-
-Looks like, but is not
-data_repeat_after_resume: the drop starts at a resume, not at an epoch.
-
-target_leak_or_format: the loss is low from the start.
-
-loss_mask_error: the noise changes with the level.
-
-overfitting: what follows when this goes on for many epochs.
-
-How to confirm
-Compute the loss of seen and of unseen batches on the same checkpoint (R4). A gap that equals the step confirms it.
-
-Fix
-Nothing, if the run was planned for several epochs. Otherwise fewer epochs, a lower learning rate, and an eye on the
-validation loss.
-
-References
-fast.ai 2023, "Can LLMs learn from a single example?", and a W&B report on the same effect.
-""",
-    ),
-    Unseen(
         id="long_sequence_outlier",
         title="Long sequences upset early training",
         family="data",

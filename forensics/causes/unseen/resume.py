@@ -46,44 +46,6 @@ Lightning issue 10766 (a hypothesis there). The rule is our own.
 """,
     ),
     Unseen(
-        id="grad_accum_normalisation",
-        title="Accumulated gradients are normalised wrongly",
-        family="resume",
-        part=Part.TRIGGER,
-        needs=("gradient accumulation factor", Role.TOK_VALID, Role.LOSS, Role.GRAD_NORM),
-        replay="one step with accumulation 1 and N at the same tokens (R12)",
-        manual="""
-Accumulation averages averages, or forgets to divide.
-
-What happened
-The loss of each micro-batch is averaged over its own tokens and then over micro-batches, so short ones weigh too
-much; or the sum is not divided by the number of micro-batches and everything is N times too large.
-
-How it shows in logs
-Logged loss or gradient norm differ by about the accumulation factor between two runs, versions or stretches that
-differ in nothing else; or they lean with the spread of valid tokens.
-
-What would contradict it
-Accumulation 1 and N agree within 1 % at equal tokens.
-
-Looks like, but is not
-packing_imbalance: the same weighting fault across ranks.
-
-grad_reduction_scale: the factor is a parallel size.
-
-batch_size_change_unscaled: the batch itself changed.
-
-How to confirm
-One step at the same tokens with accumulation 1 and N (R12): compare loss and gradients.
-
-Fix
-Divide the summed loss by the global number of target tokens; upgrade a trainer that is known to be affected.
-
-References
-Hugging Face blog, October 2024; transformers issues 34191, 35438 (the loss doubled at accumulation 2) and 37766.
-""",
-    ),
-    Unseen(
         id="replica_desync",
         title="Replicas drifted apart",
         family="resume",

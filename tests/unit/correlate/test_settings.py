@@ -60,6 +60,5 @@ def test_a_second_beta_means_adam() -> None:
     assert read_settings({"lr": 0.1}).adaptive is None
 
 
-@pytest.mark.xfail(strict=True, reason="the last part of an earlier key hides a later key of that very name")
 def test_the_full_name_comes_before_the_last_part() -> None:
     assert read_settings({"ema.momentum": 0.5, "momentum": 0.9}).momentum == 0.9

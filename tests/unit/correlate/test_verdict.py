@@ -71,7 +71,6 @@ def test_titles_that_begin_with_an_abbreviation_keep_it() -> None:
         assert (title if title.startswith("LR") else title[0].lower() + title[1:]) in said
 
 
-@pytest.mark.xfail(strict=True, reason="NaN becomes naN at the start of a title")
 def test_a_title_that_begins_with_nan_keeps_it() -> None:
     said = verdict(RUN, (event(EventKind.NON_FINITE, 5, Severity.CRITICAL, ("nan_in_input", "NaN or infinite values in the input", 0.9)),))
     assert "NaN or infinite values in the input" in said

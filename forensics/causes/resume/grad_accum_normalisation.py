@@ -1,0 +1,79 @@
+"""Accumulation averages averages, or forgets to divide.
+
+What happened
+-------------
+The loss of each micro-batch is averaged over its own tokens and then over micro-batches, so short ones weigh too
+much; or the sum is not divided by the number of micro-batches and everything is N times too large.
+
+How it shows in logs
+--------------------
+Logged loss or gradient norm differ by about the accumulation factor between two runs, versions or stretches that
+differ in nothing else; or they lean with the spread of valid tokens.
+
+What would contradict it
+------------------------
+Accumulation 1 and N agree within 1 % at equal tokens.
+
+Looks like, but is not
+----------------------
+packing_imbalance: the same weighting fault across ranks.
+
+grad_reduction_scale: the factor is a parallel size.
+
+batch_size_change_unscaled: the batch itself changed.
+
+How to confirm
+--------------
+One step at the same tokens with accumulation 1 and N (R12): compare loss and gradients.
+
+Fix
+---
+Divide the summed loss by the global number of target tokens; upgrade a trainer that is known to be affected.
+
+References
+----------
+Hugging Face blog, October 2024; transformers issues 34191, 35438 (the loss doubled at accumulation 2) and 37766.
+
+"""
+
+from __future__ import annotations
+
+from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.move import level_change
+from forensics.model import EventKind, Part
+from forensics.vocabulary import Role
+
+INFO = CauseInfo(
+    id="grad_accum_normalisation",
+    title="Loss or gradients are normalised by the wrong count",
+    family="resume",
+    part=Part.TRIGGER,
+    needs=(Role.LOSS, Role.GRAD_NORM),
+    replay="one step with accumulation 1 and N at the same tokens (R12)",
+)
+
+SAME = 0.2
+"""Relative difference up to which loss and gradient norm moved by the same factor."""
+
+LARGE = 1.5
+"""A factor below this can have many reasons."""
+
+
+def examine(view: View) -> Examination:
+    """Looks for a step at which loss and gradient norm change by the same factor and stay there."""
+    found = Examination(view)
+    if view.event.kind not in {EventKind.DROP, EventKind.LEVEL_SHIFT, EventKind.SLOW_SPIKE, EventKind.NOISE_CHANGE}:
+        return found
+    found.missing.append("the accumulation factor and the number of valid tokens of every step")
+    loss, grad = view.curves.get(Role.LOSS), view.curves.get(Role.GRAD_NORM)
+    if loss is None or grad is None or not loss.log or not grad.log:
+        return found
+    by_loss, by_grad = level_change(loss, view.anchor), level_change(grad, view.anchor)
+    if by_loss is None or by_grad is None or max(by_loss, 1 / by_loss) < LARGE:
+        return found
+    if abs(by_grad / by_loss - 1) > SAME:
+        return found.exclude(f"the loss changed by x{by_loss:.2f} but the gradient norm by x{by_grad:.2f}: not one factor for both")
+    text = f"loss and gradient norm changed by the same factor at one step (x{by_loss:.2f} and x{by_grad:.2f}) and stayed"
+    found.supports(weights.STRONG, text, Role.LOSS, view.anchor)
+    found.remedy = "Divide the summed loss by the global number of target tokens, once; check what changed at this step in the loss or its averaging."
+    return found

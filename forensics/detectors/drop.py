@@ -1,0 +1,100 @@
+"""The loss falls sharply at one step and stays down.
+
+Falling is what a loss is for, so only a step counts that is far sharper than the curve around it, lasts, and is not where a
+schedule lowered the learning rate. At the start of an epoch it is expected and stays info.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.model import Absent, Event, EventKind, FloatArray, Severity
+from forensics.primitives.curves import Curves
+from forensics.primitives.prepared import Prepared
+from forensics.primitives.robust import forward_median, trailing_median
+from forensics.vocabulary import Role
+
+NAME = "drop"
+
+NEAR = 8
+"""Points on either side that must lie on two levels."""
+
+FAR = 40
+"""Points on either side over which the step must last."""
+
+SDS = 8.0
+"""Height in noise sds of medians (catalogue: rz <= -6, and persistent)."""
+
+STEEPNESS = 4.0
+"""The step must exceed what the curve falls over as many points before it by this factor."""
+
+SHARE = 0.1
+"""Share of all progress so far that a drop must be worth."""
+
+
+def detect(curves: Curves) -> list[Event]:
+    """Sharp, lasting falls of the primary loss."""
+    loss = curves.get(Role.LOSS)
+    if loss is None or len(loss) < 2 * FAR:
+        return []
+    return [_event(curves, loss, i) for i in _steps(loss.u, loss.noise) if not _planned(curves, loss, i)]
+
+
+def _steps(u: FloatArray, noise: FloatArray) -> list[int]:
+    before = trailing_median(u, NEAR, NEAR)
+    after = forward_median(u, NEAR)
+    fall = np.nan_to_num(before - after, nan=0.0)
+    earlier = np.concatenate([np.full(NEAR, np.inf), np.nan_to_num(before[:-NEAR] - before[NEAR:], nan=np.inf)])
+    far_before, far_after = trailing_median(u, FAR, FAR // 2), forward_median(u, FAR)
+    lasting = np.nan_to_num(far_before - far_after, nan=0.0)
+    sd = noise * np.sqrt(2 * 1.57 / NEAR)
+    gained = np.nan_to_num(np.median(u[:5]) - far_before, nan=0.0)
+    good = (fall >= SDS * sd) & (fall >= STEEPNESS * np.abs(earlier)) & (lasting >= 0.6 * fall) & (fall >= SHARE * np.maximum(gained, 0.0))
+    good[:FAR] = False
+    good[len(u) - FAR // 2 :] = False
+    found: list[int] = []
+    for i in np.flatnonzero(good).tolist():
+        if found and i - found[-1] <= 2 * NEAR:
+            if fall[i] > fall[found[-1]]:
+                found[-1] = i
+        else:
+            found.append(i)
+    return found[:20]
+
+
+def _planned(curves: Curves, loss: Prepared, index: int) -> bool:
+    """The learning rate was lowered here."""
+    schedule = curves.schedule
+    if schedule is None:
+        return False
+    step = int(loss.steps[index])
+    return any(abs(drop.step - step) <= 3 * NEAR * loss.every for drop in schedule.drops)
+
+
+def _event(curves: Curves, loss: Prepared, index: int) -> Event:
+    step = int(loss.steps[index])
+    base = float(np.median(loss.values[max(0, index - NEAR) : index]))
+    level = float(np.median(loss.values[index : index + NEAR]))
+    return Event(
+        kind=EventKind.DROP,
+        severity=Severity.INFO if _epoch_turns(curves, step, loss.every) else Severity.WARNING,
+        confidence=0.9,
+        signal=loss.name,
+        onset_step=step,
+        peak_step=step,
+        end_step=None,
+        recovered=False,
+        baseline=base,
+        peak=level,
+        height=level - base,
+        text=f"{loss.name} fell from {base:.4g} to {level:.4g} at once and stayed there",
+    )
+
+
+def _epoch_turns(curves: Curves, step: int, every: float) -> bool:
+    signal = curves.run.signal(Role.EPOCH)
+    if isinstance(signal, Absent):
+        return False
+    epoch = signal.curve(curves.attempts)
+    turns = epoch.steps[np.flatnonzero(np.diff(np.floor(epoch.values + 1e-9)) > 0) + 1]
+    return bool((np.abs(turns - step) <= 3 * every).any())
