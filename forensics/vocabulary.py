@@ -98,12 +98,12 @@ _TABLE = _aliases(
     (
         # End-of-run summaries and statistics of other signals are not curves of their role.
         (None, r"^(train_)?(train_)?(runtime|samples_per_second|steps_per_second)$", 0),
-        (None, r"_(std|var|min|median|p\d+|ema|avg_window|zscore|z_score|ratio_to_.*)$", 0),
+        (None, r"^.*_(std|var|min|median|p\d+|ema|avg_window|zscore|z_score|ratio_to_.*)$", 0),
         (None, r"^(total_flos|train_total_flos|max_steps|num_train_epochs|best_.*|remaining_time|eta.*|.*_eta)$", 0),
         # Steps, time and position in the data.
         (Role.STEP, r"^((train|trainer|training|metrics|counters|time|progress)_)?(global_step|gobal_step|update_step|optimizer_step|train_step|iteration|iter|iters|step|steps|num_updates|update)$", 50),
         (Role.WALL_TIME, r"^(timestamp|wall_time|walltime|time|runtime|relative_time|elapsed|datetime|date)$", 50),
-        (Role.EPOCH, r"^(.*_)?epochs?$", 60),
+        (Role.EPOCH, r"^((train|trainer|training|current|global|num|counters|time|progress)_)*epochs?$", 60),
         (Role.BATCH_ID, r"^(.*_)?(batch|data|shard|sample)_?(id|ids|idx|index|hash|num|number)$", 90),
         (Role.BATCH_ID, r"^(train_)?batch$", 60),
         (Role.SAMPLES, r"^(.*_)?(consumed|seen|processed|num|total|n)_(train_)?(samples|examples|sequences)(_seen)?$", 80),
@@ -151,7 +151,7 @@ _TABLE = _aliases(
         (Role.GRAD_NORM, r"^(.*_)?(gnorm|g_norm|norm_grad|grad_l2|grad_rms|l2_grad|gradnorm)$", 80),
         (Role.GRAD_NORM, r"^norm$", 40),
         (Role.GRAD_NORM, r"^(.*_)?(grad|gradient)s?_?(2_0_|l2_)?norm_.*(clip|clipped)$", 45),
-        (Role.GRAD_NORM_GROUP, r"^(.*_)?(grad|gradient|gradients|grads)_(.*_)?(2_0_|l2_)?(norm)?(_.*)?$", 30),
+        (Role.GRAD_NORM_GROUP, r"^(.*_)?(grad|gradient|gradients|grads)_.+$", 30),
         (Role.PARAM_NORM, r"^(.*_)?(total_|global_)?(param|params|parameter|parameters|weight|weights)_?(l2_)?norm(_total)?$", 80),
         (Role.PARAM_NORM_GROUP, r"^(.*_)?(param|params|parameter|weight|weights)_?norm_.*$", 40),
         # Learning rate.

@@ -119,7 +119,8 @@ def _warmup_end(lr: FloatArray) -> int:
         if flat and heights[k] > STAIRCASE * 2 * float(np.median(heights[:k])):
             break
         end = int(climbs[k]) + 1
-    if climbs[0] > 2 and (len(climbs) == 1 or heights[0] > 0.2 * lr[0]) and lr[climbs[0]] > 0:
+    stairs = len(climbs) >= 3 and float(heights.max()) <= STAIRCASE * float(np.median(heights))
+    if climbs[0] > 2 and not stairs and (len(climbs) == 1 or heights[0] > 0.2 * lr[0]) and lr[climbs[0]] > 0:
         return 0
     return end
 

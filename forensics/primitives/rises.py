@@ -37,6 +37,9 @@ SCORE = 4.0
 CHANCE = 0.01
 """Accepted chance per run and curve that the largest healthy fluctuation is taken for a rise."""
 
+TINY = 1e-9
+"""Relative noise below which a curve is constant; keeps divisions finite."""
+
 MEDIAN_LOSS = 1.57
 """Variance of a median relative to a mean, for normal noise."""
 
@@ -230,7 +233,7 @@ def _level_noise(level: FloatArray, u: FloatArray, block: int) -> FloatArray:
     residual = level - centred_median(level, 9)
     own = MAD_TO_SD * centred_median(np.abs(residual), 101) * 1.15
     steady = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / np.sqrt(2.0) * np.sqrt(MEDIAN_LOSS / block)
-    noise: FloatArray = np.maximum(own, steady)
+    noise: FloatArray = np.maximum(np.maximum(own, steady), TINY * max(1.0, float(np.median(np.abs(u)))))
     return noise
 
 

@@ -23,7 +23,6 @@ def test_names_of_the_field(name: str, role: str | None) -> None:
     assert classify(name)[0] == role
 
 
-@pytest.mark.xfail(strict=True, reason="the vocabulary misreads the name")
 @pytest.mark.parametrize(("name", "role"), MISREAD)
 def test_names_that_are_misread(name: str, role: str | None) -> None:
     assert classify(name)[0] == role

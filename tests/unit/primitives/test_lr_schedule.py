@@ -132,7 +132,6 @@ def test_the_rate_in_force() -> None:
     assert schedule.at(999) == 3.0
 
 
-@pytest.mark.xfail(strict=True, reason="a warmup in stairs is taken for jumps unless its first stair is short")
 def test_a_warmup_in_stairs() -> None:
     schedule = read(1e-3 * np.minimum(np.arange(N) // 50 + 1, 6) / 6)
     assert schedule.ups == ()
