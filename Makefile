@@ -23,7 +23,7 @@ check: $(VENV)/.dev ## ruff and mypy only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev ## accuracy on labelled runs and speed on generated logs
+bench: $(VENV)/.dev ## accuracy on labelled runs, detection and false alarms on simulated ones
 	@for file in tests/benchmarks/[a-z]*.py; do \
 	    name=$$(basename $$file .py); echo "== $$name"; \
 	    $(BIN)/python -m tests.benchmarks.$$name || exit 1; \
