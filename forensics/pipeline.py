@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from forensics.causes.catalogue import RULES
 from forensics.causes.interface import Examination
 from forensics.causes.manual import text
 from forensics.causes.unseen import UNSEEN
+from forensics.correlate import signs
 from forensics.correlate.batches import batches_at
 from forensics.correlate.coverage import not_checked
 from forensics.correlate.ranking import Examined, Ranking, rank
@@ -99,7 +98,7 @@ def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
         shared = curves.setdefault(incident.attempts, Curves(run, incident.attempts))
         view = View(run, shared, incident, numbered)
         ranking = _rank(view, failed) if incident.event.severity is not Severity.INFO else Ranking((), (), False)
-        event = incident.event
+        event = _with_lead(view)
         events.append(
             replace(
                 event,
@@ -111,6 +110,14 @@ def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
         )
         rejected += ranking.rejected
     return Explained(tuple(events), tuple(rejected), tuple(failed.values()))
+
+
+def _with_lead(view: View) -> Event:
+    """The event, beginning where the gradient norm left its level if that led the loss and was large: one incident, one onset."""
+    grad, event = view.grad, view.event
+    if event.severity is Severity.INFO or grad is None or grad.onset_step is None or not signs.precursor(view) or grad.factor < signs.SURGE:
+        return event
+    return replace(event, onset_step=min(event.onset_step, grad.onset_step))
 
 
 def _rank(view: View, failed: dict[str, NotChecked]) -> Ranking:
@@ -167,7 +174,7 @@ def _series(run: Run, events: tuple[Event, ...]) -> dict[str, Series]:
     order = sorted((s for s in run.signals if (s.role in MEANINGFUL or s.name in named) and len(s)), key=lambda s: (s.name not in named, s.rank, s.name))
     out: dict[str, Series] = {}
     for signal in order[:DRAWN]:
-        every = max(1.0, float(np.median(np.diff(np.unique(signal.steps)))) if len(signal) > 1 else 1.0)
+        every = max(1.0, describe(signal).every or 1.0)
         reach = int(AROUND_POINTS * every)
         keep = [(e.onset_step - reach, (e.end_step or e.peak_step) + reach) for e in events if e.severity is not Severity.INFO]
         out[signal.name] = thin(signal.steps, signal.values, keep)

@@ -33,6 +33,12 @@ GROWTH = 2.0
 """Factor per logged point that counts as explosive growth (catalogue: growth(x, >=4, >=2))."""
 
 
+FEWEST_BEFORE = 2
+"""Points that make a level; excerpts of logs often begin just before the event."""
+
+FEW_POINTS, USUAL_SD = 8, 0.2
+"""Below this many points before the event, this noise in log units is assumed at most (gradient norms of healthy runs)."""
+
 NEAR_POINTS = 5
 """How far after the event the peak of a signal that moved together with it is looked for first."""
 
@@ -80,20 +86,17 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
     """Measure a signal around ``step``.
 
     ``before`` is the step up to which the level before is taken (``step`` by default); ``onset_step`` the signal's own onset
-    where a detector has placed it. None where fewer than four points lie before the event or none after it.
+    where a detector has placed it. None where fewer than FEWEST_BEFORE points lie before the event or none after it.
     """
     start = signal.at(step if before is None else min(before, step))
-    low = max(0, start - LEAD_POINTS)
+    low = max(start - LEAD_POINTS, min(start, max(FEWEST_BEFORE, start // 3)))
     history = signal.u[max(0, low - BEFORE_POINTS) : low]
-    if len(history) < 4:
-        history = signal.u[max(0, start - BEFORE_POINTS) : start]
-        low = start
     at = max(signal.at(step), low)
     ahead = signal.u[low : at + AFTER_POINTS]
-    if len(history) < 4 or len(ahead) == 0 or at >= len(signal):
+    if len(history) < FEWEST_BEFORE or len(ahead) == 0 or at >= len(signal):
         return None
     base = float(np.median(history[-BEFORE_POINTS:]))
-    sd = max(float(signal.noise[min(start, len(signal) - 1)]), float(np.median(np.abs(history - base))) * 1.4826, 1e-9)
+    sd = _spread(signal, history, base, start)
     z = (ahead - base) / sd
     near = int(np.argmax(z[: at - low + NEAR_POINTS + 1]))
     peak = near if z[near] >= ONSET_Z else int(np.argmax(z))
@@ -133,6 +136,14 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
         grew=_grew(signal.u, anchor, low + peak) if signal.log else 0,
         bad=int(window.sum()),
     )
+
+
+def _spread(signal: Prepared, history: FloatArray, base: float, start: int) -> float:
+    """Noise of the level before. On a handful of points the signal's own noise is that of the event, so a usual one is assumed."""
+    own = float(np.median(np.abs(history - base))) * 1.4826
+    if len(history) < FEW_POINTS and signal.log:
+        return max(own, min(float(signal.noise[min(start, len(signal) - 1)]), USUAL_SD))
+    return max(float(signal.noise[min(start, len(signal) - 1)]), own, 1e-9)
 
 
 def _onset(z: FloatArray, peak: int) -> int | None:

@@ -10,6 +10,12 @@ from forensics.vocabulary import Role
 BATCH_POINTS = 4
 """Logged points an event of one or a few bad batches lasts: the batches themselves, and no more."""
 
+USUAL_LR_ADAPTIVE = 5e-3
+"""Adam-like optimizers rarely train above this (practice: 1e-5 to 1e-3)."""
+
+USUAL_LR_SGD = 0.5
+"""Plain SGD with momentum rarely trains above this."""
+
 ECHO_LEFT = 0.25
 """Share of the first height that may be left some points later for the event to have been over with its batches."""
 
@@ -94,7 +100,7 @@ def precursor(view: View) -> bool | None:
 
 def young(view: View) -> bool:
     """The event is in the first steep part of the run, where a loss moves by itself."""
-    return view.anchor - view.first_step <= max(YOUNG_POINTS * view.every, 0.03 * view.length)
+    return view.first_step <= YOUNG_POINTS * view.every and view.anchor - view.first_step <= max(YOUNG_POINTS * view.every, 0.03 * view.length)
 
 
 def lr_steady(view: View) -> bool | None:
@@ -104,6 +110,17 @@ def lr_steady(view: View) -> bool | None:
     zero = view.schedule.zero_from
     near_zero = zero is not None and abs(int(view.schedule.steps[zero]) - view.onset) <= 30 * view.every
     return view.jump is None and not near_zero
+
+
+def usual_lr(view: View) -> float:
+    """The largest learning rate that the run's kind of optimizer usually bears."""
+    return USUAL_LR_SGD if view.settings.adaptive is False else USUAL_LR_ADAPTIVE
+
+
+def lr_above_usual(view: View) -> bool | None:
+    """The learning rate at the onset is above what such optimizers usually bear; None where it is not logged."""
+    at = view.schedule.at(view.anchor) if view.schedule is not None else None
+    return None if at is None else at >= usual_lr(view)
 
 
 def scale_burst(view: View) -> bool | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from forensics.model import Absent, Event, EventKind, FloatArray, Severity
 from forensics.primitives.curves import Curves
+from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
 from forensics.primitives.robust import forward_median, trailing_median
 from forensics.vocabulary import Role
@@ -77,7 +78,7 @@ def _event(curves: Curves, loss: Prepared, index: int) -> Event:
     level = float(np.median(loss.values[index : index + NEAR]))
     return Event(
         kind=EventKind.DROP,
-        severity=Severity.INFO if _epoch_turns(curves, step, loss.every) else Severity.WARNING,
+        severity=Severity.INFO if _epoch_turns(curves, step, loss.every) or objective(curves.run) is not Objective.ORDINARY else Severity.WARNING,
         confidence=0.9,
         signal=loss.name,
         onset_step=step,

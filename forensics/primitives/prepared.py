@@ -81,7 +81,7 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
     u = np.log(values + shift) if log else values.copy()
     centre = centred_median(u, BASELINE_POINTS)
     noise = np.maximum(np.maximum(local_sd(u - centre, NOISE_POINTS), _step_noise(u)), _floor(u, log))
-    every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0
+    every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0  # a curve's steps are distinct and ascending
     return Prepared(signal.name, signal.role, signal, steps, values, curve.index[usable], u, centre, noise, log, curve.steps[~finite], every, shift)
 
 

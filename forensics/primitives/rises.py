@@ -14,7 +14,7 @@ import numpy as np
 
 from forensics.model import FloatArray
 from forensics.primitives.robust import MAD_TO_SD, centred_median, forward_median, trailing_median
-from forensics.primitives.tails import Tail
+from forensics.primitives.tails import FEW, Tail
 
 BEFORE = 24
 """Blocks in the window before a point."""
@@ -36,6 +36,15 @@ SCORE = 4.0
 
 CHANCE = 0.01
 """Accepted chance per run and curve that the largest healthy fluctuation is taken for a rise."""
+
+GIANT, GIANT_RATIO = 10.0, 2.0
+"""Robust z of a single point that no healthy curve was seen to reach, and how many times its deepest fall it must be."""
+
+FIRST_POINTS = 12
+"""Points in which a jump is looked for without a window before it."""
+
+BLOW_UP, BLOW_UP_SDS = 0.4, 8.0
+"""Height of such a jump over everything before it, held for two points: in log units (a factor of 1.5) and in usual steps."""
 
 TINY = 1e-9
 """Relative noise below which a curve is constant; keeps divisions finite."""
@@ -142,7 +151,7 @@ def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
         coarse = np.median(level[:usable].reshape(-1, FACTOR), axis=1)
         levels.append((block * FACTOR, coarse, _level_noise(coarse, u, block * FACTOR)))
     tests = len(levels) * (len(WINDOWS) + 1)
-    out = _judge(point_scores(u, noise), 1, 1, tests)
+    out = [*_judge(point_scores(u, noise), 1, 1, tests), *_lone_giants(u, noise), *_blow_up(u)]
     for block, level, sd in levels:
         before = trailing_median(level, BEFORE, 4)
         singles = _Singles((level - before) / sd)
@@ -150,6 +159,38 @@ def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
             if len(level) >= 2 * window:
                 out.extend(_judge(_window_scores(level, before, sd, window), window, block, tests, singles))
     return out
+
+
+def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
+    """Single points far above anything a symmetric noise of this curve could do, judged by how far it ever went down.
+
+    A curve with many smaller outliers upwards has a heavy upper tail, in which even the largest of them looks possible; its lower
+    tail is free of them.
+    """
+    scores = np.nan_to_num(point_scores(u, noise), nan=0.0)
+    mirrored = -_detrended(scores)[BEFORE:]
+    if len(mirrored) < FEW:
+        return []
+    deepest = float(mirrored.max())
+    tail = Tail(mirrored)
+    out = []
+    for i in np.flatnonzero(scores >= max(GIANT, GIANT_RATIO * deepest)).tolist():
+        p_value = tail.p_value(float(scores[i]), len(u))
+        if p_value <= CHANCE:
+            out.append(_Candidate(i, 1, 1, float(scores[i]), p_value))
+    return out
+
+
+def _blow_up(u: FloatArray) -> list[_Candidate]:
+    """A jump in the first points, where there is too little before it for any window: judged by the steps of the whole curve."""
+    if len(u) < 8:
+        return []
+    usual = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / math.sqrt(2.0)
+    for i in range(2, min(FIRST_POINTS, len(u) - 1)):
+        height = min(float(u[i]), float(u[i + 1])) - float(np.max(u[:i]))
+        if height >= BLOW_UP and height >= BLOW_UP_SDS * usual:
+            return [_Candidate(i, 2, 1, min(height / max(usual, TINY), 1e6), Tail(np.empty(0)).p_value(BLOW_UP_SDS, len(u)))]
+    return []
 
 
 class _Singles:
@@ -253,7 +294,7 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     calm = min(10 * block, max(3, len(horizon) // 4))
     ahead = forward_median(horizon, calm)
     top = float(np.max(ahead[: max(width, 2)])) if block > 1 else float(np.max(horizon[: max(width * 2, 2)]))
-    if top <= base or onset < FEWEST_BEFORE:
+    if top <= base or onset < (2 if candidate.width == 2 else FEWEST_BEFORE):
         return None
     limit = base + max(sd / np.sqrt(block), 0.15 * (top - base))
     below = np.flatnonzero((ahead <= limit) & (horizon <= base + 3 * sd))

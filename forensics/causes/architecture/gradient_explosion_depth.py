@@ -85,6 +85,8 @@ def examine(view: View) -> Examination:
         found.supports(weights.SUPPORT, f"it left its level {view.grad_lead} steps before the loss", Role.GRAD_NORM, grad.onset_step)
     elif view.grad_lead == 0 and signs.brief(view):
         found.contradicts(weights.AGAINST, "the surge was one step, together with the loss", Role.GRAD_NORM, grad.peak_step)
+    if view.rise is not None and signs.lr_above_usual(view):
+        found.contradicts(weights.DOUBT, "at this learning rate gradients follow a loss that diverges", Role.LR, view.anchor)
     if view.jump is not None:
         found.contradicts(weights.DOUBT, "the learning rate had just jumped", Role.LR, view.jump.step)
     found.missing.append("gradient norms per layer: early layers grow most")

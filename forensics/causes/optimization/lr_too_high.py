@@ -67,12 +67,6 @@ INFO = CauseInfo(
     replay="replay with half the learning rate: the event goes (R6); with other batches it stays (R3)",
 )
 
-HIGH_ADAPTIVE = 5e-3
-"""Adam-like optimizers rarely train above this (practice: 1e-5 to 1e-3)."""
-
-HIGH_SGD = 0.5
-"""Plain SGD with momentum rarely trains above this."""
-
 NEAR_PEAK = 0.8
 """Share of the maximum at which the learning rate counts as high (catalogue)."""
 
@@ -113,7 +107,7 @@ def _schedule(found: Examination, view: View) -> None:
     assert schedule is not None
     at = schedule.at(view.anchor) or 0.0
     phase = schedule.phase(view.anchor)
-    limit = HIGH_SGD if view.settings.adaptive is False else HIGH_ADAPTIVE
+    limit = signs.usual_lr(view)
     if at >= limit:
         what = "plain SGD" if view.settings.adaptive is False else "Adam-like optimizers"
         found.supports(weights.REQUIRED, f"the learning rate was {at:.3g} at the onset, above what {what} usually bear ({limit:g})", Role.LR, view.anchor, at)

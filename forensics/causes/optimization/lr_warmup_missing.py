@@ -75,6 +75,8 @@ def examine(view: View) -> Examination:
     age = view.anchor - view.first_step
     memory = 2 / (1 - view.settings.beta2) if view.settings.beta2 is not None and view.settings.beta2 < 1 else EARLY_STEPS
     horizon = max(min(memory, 2000.0), EARLY_STEPS)
+    if view.first_step > max(20 * view.every, 100):
+        return found.exclude(f"the log begins at step {view.first_step}, not at the start of training")
     if age > horizon or age > max(EARLY_SHARE * view.length, 60):
         return found.exclude(f"the event came {age} steps after the start, long after any warmup")
     if view.rise is None and view.event.kind not in {EventKind.NON_FINITE, EventKind.GRAD_NORM_SURGE, EventKind.OSCILLATION}:
