@@ -106,7 +106,7 @@ def _belongs(finding: Event, members: list[Event], near: float, far: float) -> b
             return True
         if member.kind in _LASTING and member.end_step is None and distance >= 0:
             return True
-        if member.end_step is not None and member.onset_step <= finding.onset_step <= member.end_step + near / 2:
+        if member.kind is not EventKind.RESTART and member.end_step is not None and member.onset_step <= finding.onset_step <= member.end_step + near / 2:
             return True
         if member.end_step is None and member.kind is EventKind.LEVEL_SHIFT and 0 <= distance <= far:
             return True

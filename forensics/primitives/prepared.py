@@ -19,6 +19,9 @@ NOISE_POINTS = 201
 LOG_FLOOR = 1e-3
 """Noise below a tenth of a percent is rounding, in log units (also the floor of the published robust z)."""
 
+SMOOTH = 3.0
+"""Ratio of the noise around the baseline to that between neighbours that an ordinary curve does not exceed."""
+
 STEP_POINTS = 61
 """Points of the noise from differences."""
 
@@ -80,9 +83,17 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
     shift = _shift(values) if log and signal.role in MAYBE_LOG else 0.0
     u = np.log(values + shift) if log else values.copy()
     centre = centred_median(u, BASELINE_POINTS)
-    noise = np.maximum(np.maximum(local_sd(u - centre, NOISE_POINTS), _step_noise(u)), _floor(u, log))
+    noise = np.maximum(_noise(u, centre), _floor(u, log))
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0  # a curve's steps are distinct and ascending
     return Prepared(signal.name, signal.role, signal, steps, values, curve.index[usable], u, centre, noise, log, curve.steps[~finite], every, shift)
+
+
+def _noise(u: FloatArray, centre: FloatArray) -> FloatArray:
+    """Local noise around the baseline. On a short curve one event fills the window; there, smoothness between neighbours bounds it."""
+    around, steps = local_sd(u - centre, NOISE_POINTS), _step_noise(u)
+    if len(u) < NOISE_POINTS:
+        around = np.minimum(around, SMOOTH * steps)
+    return np.maximum(around, steps)
 
 
 def _step_noise(u: FloatArray) -> FloatArray:
