@@ -24,6 +24,9 @@ FAST_POINTS = 50
 LOST = 0.5
 """Share of all progress that must be lost for a rise that stays to be called a divergence."""
 
+RESTART_POINTS = 60
+"""Logged points after a planned restart of the learning rate in which the loss may rise with it."""
+
 ABRUPT_SHARE = 0.6
 """Share of its height that an abrupt rise has within three points."""
 
@@ -42,11 +45,23 @@ def detect(curves: Curves) -> list[Event]:
     loss = curves.get(Role.LOSS)
     if loss is None or len(loss) < 6:
         return []
-    kind = objective(curves.run)
-    return [_event(loss, rise, kind) for rise in find_rises(loss.u, loss.noise)]
+    aim = objective(curves.run)
+    return [_event(loss, rise, _expected(curves, loss, rise, aim)) for rise in find_rises(loss.u, loss.noise)]
 
 
-def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
+def _expected(curves: Curves, loss: Prepared, rise: Rise, aim: Objective) -> str:
+    """Why this rise is no fault: the objective, or a planned restart of the learning rate. Empty where nothing explains it."""
+    if aim is not Objective.ORDINARY and not _abrupt(loss, rise):
+        return f"for {aim.value} training a rising loss is not a fault by itself"
+    schedule = curves.schedule
+    if schedule is None or schedule.shape != "restarts" or rise.end is None:
+        return ""
+    onset, reach = int(loss.steps[rise.onset]), RESTART_POINTS * loss.every
+    near = [j for j in schedule.ups if not j.new_maximum and j.step - 2 * loss.every <= onset <= j.step + reach]
+    return f"the schedule restarts the learning rate at step {near[0].step}" if near else ""
+
+
+def _event(loss: Prepared, rise: Rise, expected: str) -> Event:
     kind = _kind(loss, rise)
     height = float(loss.u[rise.peak] - rise.base)
     severity = Severity.WARNING
@@ -55,9 +70,9 @@ def _event(loss: Prepared, rise: Rise, aim: Objective) -> Event:
     elif rise.end is not None and (height < VISIBLE * float(loss.noise[rise.onset]) or _small(loss, rise)):
         severity = Severity.INFO
     note = ""
-    if aim is not Objective.ORDINARY and not _abrupt(loss, rise):
+    if expected:
         severity = Severity.INFO
-        note = f"; for {aim.value} training a rising loss is not a fault by itself"
+        note = f"; {expected}"
     base = loss.original(rise.base)
     peak = float(loss.values[rise.peak])
     return Event(

@@ -14,7 +14,7 @@ from forensics.model import Curve, FloatArray, IntArray, Signal
 JUMP = 1.2
 """Consecutive logged values that differ by this factor are a jump (catalogue: jump(lr, 1.2))."""
 
-ABOVE = 1.05
+ABOVE = 1.2
 """A value this far above everything before it is a new maximum, not a restart of the schedule."""
 
 ZERO = 1e-3
