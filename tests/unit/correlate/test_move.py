@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.correlate.move import FEWEST_BEFORE, Move, measure
+from forensics.correlate.move import Move, measure
 from forensics.model import FloatArray
 from forensics.primitives.prepared import prepare
 from tests.unit.synthetic import signal_of
