@@ -21,6 +21,7 @@ from forensics.detectors import (
     overfitting,
     restart,
     rises,
+    throughput,
     unfinished,
 )
 from forensics.detectors.incidents import Incident, group
@@ -40,6 +41,7 @@ BUILTIN: tuple[ModuleType, ...] = (
     restart,
     logit_growth,
     overfitting,
+    throughput,
     unfinished,
 )
 
