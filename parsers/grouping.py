@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +19,15 @@ HELD_OUT = frozenset({"train", "training", "val", "valid", "validation", "eval",
 
 ORDER = ("wandb", "mlflow_sqlite", "mlflow_files", "hf_trainer", "jsonl", "csv", "tensorboard")
 """Reading order of the formats of one run: exact values before float32."""
+
+CONSOLE = "console."
+"""Console logs of all frameworks count as one format: two of them in a folder are two runs, or two jobs of one."""
+
+PLAIN_NAMES = frozenset({"train", "training", "output", "log", "logs", "main", "nohup", "stdout", "stderr", "out", "err", "console", "run"})
+"""Stems of log files that say less than the name of their folder."""
+
+EMPTY_WANDB = 1 << 10
+"""A .wandb file smaller than this holds no history; then the printed log is all there is."""
 
 COMPARED = 1 << 16
 """Bytes two files of one run id must share at their beginning to be copies of each other."""
@@ -73,8 +82,11 @@ def group(root: Path, claims: Iterable[tuple[Source, Claim]]) -> list[Discovered
         heads[source.path] = source
         by_parser[claim.parser].extend(FoundSource(source.path, claim.parser, key, source.size) for key in claim.runs)
     runs: list[DiscoveredRun] = []
+    saved = {s.path.parent for s in by_parser["wandb"] if s.size > EMPTY_WANDB}
     for parser, found in by_parser.items():
-        if parser == "wandb":
+        if parser.startswith(CONSOLE):
+            runs.extend(DiscoveredRun(_log_name(f.path), f.path, (f,)) for f in found if not _is_output_of(f.path, saved))
+        elif parser == "wandb":
             runs.extend(_by_id(found))
         elif parser == "tensorboard":
             runs.extend(_event_folders(root, found))
@@ -106,6 +118,15 @@ def _nearest(home: Path, homes: Sequence[Path], adjuncts: Sequence[FoundSource])
 
 def _name(source: FoundSource) -> str:
     return source.run.name or source.run.id or source.path.resolve().parent.name
+
+
+def _log_name(path: Path) -> str:
+    return path.resolve().parent.name if path.name.lower().split(".")[0] in PLAIN_NAMES else path.name
+
+
+def _is_output_of(path: Path, wandb_folders: Collection[Path]) -> bool:
+    """Whether this is what W&B saved of the console of a run: the run's own file holds the numbers, and holds them exactly."""
+    return path.name == "output.log" and path.parent.name == "files" and path.parent.parent in wandb_folders
 
 
 def _by_id(found: Sequence[FoundSource]) -> Iterator[DiscoveredRun]:
@@ -220,16 +241,30 @@ def _merge(root: Path, runs: Sequence[DiscoveredRun]) -> list[DiscoveredRun]:
     """One run per format under a folder: they are one run with several sources. Otherwise the sub-folders are looked at."""
     if len(runs) < 2:
         return list(runs)
-    if len({r.sources[0].parser for r in runs}) == len(runs):
+    if _are_one(runs):
         return [_joined(root, runs)]
     below: dict[Path, list[DiscoveredRun]] = defaultdict(list)
     for run in runs:
         parts = run.home.relative_to(root).parts if run.home.is_relative_to(root) else ()
         below[root / parts[0] if parts else root].append(run)
     own = below.pop(root, [])
-    if len({r.sources[0].parser for r in own}) == len(own) and len(own) > 1:
+    if len(own) > 1 and _are_one(own):
         own = [_joined(root, own)]
     return [*own, *(run for folder, members in below.items() for run in _merge(folder, members))]
+
+
+def _are_one(runs: Sequence[DiscoveredRun]) -> bool:
+    """Whether every format is there once, apart from console logs that lie above or below the only other run."""
+    if len({_format(r) for r in runs}) == len(runs):
+        return True
+    others = [r for r in runs if _format(r) != CONSOLE]
+    logs = [r.path.parent for r in runs if _format(r) == CONSOLE]
+    return len(others) == 1 and all(others[0].home.is_relative_to(log) or log.is_relative_to(others[0].home) for log in logs)
+
+
+def _format(run: DiscoveredRun) -> str:
+    parser = run.sources[0].parser
+    return CONSOLE if parser.startswith(CONSOLE) else parser
 
 
 def _joined(root: Path, runs: Sequence[DiscoveredRun]) -> DiscoveredRun:

@@ -21,7 +21,7 @@ _LINE = re.compile(
     rb"step=(?P<step>\d+), skipped=(?P<skipped>\d+), lr=\[(?P<lr>[^\]]*)\](?:, mom=\[\(?(?P<mom>" + NUMBER + rb"))?"
     rb"|steps: (?P<steps>\d+) loss: (?P<loss>" + NUMBER + rb") iter time \(s\): (?P<time>" + NUMBER + rb") samples/sec: (?P<rate>" + NUMBER + rb")"
 )
-_SPEED = re.compile(rb"(?:global_)?step=(\d+), [^\n]*?RunningAvgSamplesPerSec=(" + NUMBER + rb"), CurrSamplesPerSec=(" + NUMBER + rb")")
+_SPEED = re.compile(rb"(?:global_)?step=(\d+), [^\n]{0,200}?RunningAvgSamplesPerSec=(" + NUMBER + rb"), CurrSamplesPerSec=(" + NUMBER + rb")")
 _NUMBER = re.compile(NUMBER)
 _PARTS = (("loss", "loss"), ("iter time (s)", "time"), ("samples/sec", "rate"))
 
@@ -46,7 +46,7 @@ def _read(text: bytes) -> Line | None:
 FORMAT = Format(
     title="DeepSpeed",
     marks=(b"step=", b"steps: "),
-    gate=re.compile(rb"step(?:=\d+, (?:skipped=|[^\n]*?RunningAvgSamplesPerSec=)|s: \d+ loss: )[^\n]*"),
+    gate=re.compile(rb"step(?:=\d+, (?:skipped=|[^\n]{0,200}?RunningAvgSamplesPerSec=)|s: \d+ loss: )[^\n]*"),
     read=_read,
 )
 

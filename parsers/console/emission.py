@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from forensics.model import BoolArray, IntArray, NumArray
-from forensics.parsers.console.lines import LINE_LIMIT
 from forensics.parsers.console.notices import Notice
 from forensics.parsers.console.rows import Axis, Rows
-from forensics.parsers.console.shapes import Format, Group, Reader
+from forensics.parsers.console.shapes import RECORD_LIMIT, Format, Group, Reader
 from forensics.parsers.sink import Sink
 
 SKIPPED = "notice/skipped"
@@ -36,6 +35,9 @@ def emit(readers: Sequence[Reader], notices: Sequence[Notice], sink: Sink) -> No
         main += _placed(tables, own, reader.format)
     if axis is None:
         return
+    anew = int(((np.diff(axis.steps) < 0) & (axis.steps[1:] <= axis.steps[0] + axis.cadence)).sum())
+    if anew:
+        sink.note("begins_anew", anew)  # restarts from nothing, or whole runs one after the other: the attempts tell
     _write_all(main, readers, sink)
     for reader in readers:
         _say_losses(reader, sink)
@@ -180,7 +182,7 @@ def _say_losses(reader: Reader, sink: Sink) -> None:
     if reader.cut:
         sink.damage("the log ends in the middle of a number", f"the last value of {reader.cut}")
     if reader.overlong:
-        sink.damage(f"{reader.overlong} records are longer than {LINE_LIMIT} bytes", "what stands in them after that")
+        sink.damage(f"{reader.overlong} records are longer than {RECORD_LIMIT} bytes", "what stands in them after that")
 
 
 def _say_torn(reader: Reader, sink: Sink) -> None:

@@ -29,9 +29,9 @@ LINE_REACH = 4_000
 
 _UNIT = rb"(?:ms|us|s|sec|secs|it/s|s/it|k|K|M|G|GB|GiB|MB|MiB|%|x)?"
 _PAIR = re.compile(
-    rb"[\"']?(?P<name>[A-Za-z_][\w.@/%-]*(?: [A-Za-z_][\w.@/%-]*){0,3}(?: ?\([\w/% ]{1,12}\))?)[\"']?\s*[:=]\s*[\"'\[(]?\s*(?P<value>"
+    rb"[\"']?(?<![\w.@/%-])(?P<name>[A-Za-z_][\w.@/%-]*(?: [A-Za-z_][\w.@/%-]*){0,3}(?: ?\([\w/% ]{1,12}\))?)[\"']?\s{0,9}[:=]\s{0,9}[\"'\[(]?\s{0,9}(?P<value>"
     + NUMBER + rb")" + _UNIT + rb"(?=[\s,;|)\]}/(\"']|[:.](?:\s|$)|$)"
-    rb"|(?P<word>[A-Za-z_][\w.@/%-]*)\s*[\s\[(#]\s*(?P<number>" + NUMBER + rb")" + _UNIT + rb"(?=[\s,;|)\]}/(]|[:.](?:\s|$)|$)"
+    rb"|(?<![\w.@/%-])(?P<word>[A-Za-z_][\w.@/%-]*)\s{0,9}[\s\[(#]\s{0,9}(?P<number>" + NUMBER + rb")" + _UNIT + rb"(?=[\s,;|)\]}/(]|[:.](?:\s|$)|$)"
 )
 _AVERAGE = re.compile(rb"\s*\((" + NUMBER + rb")\)")
 _AXES = frozenset({None, Role.STEP, Role.EPOCH, Role.WALL_TIME})
@@ -72,7 +72,7 @@ FORMAT = Format(
     marks=(b"tep", b"STEP", b"ter", b"ITER", b"poch", b"EPOCH", b"it", b"update", b"batch"),
     gate=re.compile(
         rb"(?:global_step|global step|Global step|step|Step|STEP|steps|iter|Iter|ITER|iteration|Iteration|it|update|num_updates|n_iter|batch_num"
-        rb"|epoch|Epoch|EPOCH)[\"']?[ \t]*[:=#\[(]?[ \t]*[\[(\"']?[ \t]*\d[^\n]*"
+        rb"|epoch|Epoch|EPOCH)[\"']?[ \t]{0,9}[:=#\[(]?[ \t]{0,9}[\[(\"']?[ \t]{0,9}\d[^\n]*"
     ),
     read=_read,
     whole_line=True,

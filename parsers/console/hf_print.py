@@ -116,7 +116,7 @@ def _counted(epochs: FloatArray) -> IntArray:
 FORMAT = Format(
     title="Hugging Face Trainer (printed)",
     marks=(b"{'",),
-    gate=re.compile(rb"\{(?='(?:[^{}\n]*')?(?:loss|eval_loss|learning_rate|train_runtime)': )[^\n]*|\d+/\d+ \[(?=\d+:\d\d)[^\n{]*"),
+    gate=re.compile(rb"\{(?='(?:[^{}\n]*')?(?:loss|eval_loss|learning_rate|train_runtime)': )[^\n]*|\d{1,12}/\d{1,12} \[(?=\d{1,6}:\d\d)[^\n{]*"),
     read=_read,
     fixed=True,
     order=_order,

@@ -19,7 +19,10 @@ from forensics.parsers.sink import Sink
 NAME = "console.lightning"
 
 _TQDM = re.compile(rb"Epoch (?P<epoch>\d+):[^|\n]{0,20}\|[^|\n]*\| *(?P<batch>\d+)/(?P<all>\d+|\?) \[[^\],\n]*")
-_RICH = re.compile(rb"Epoch (?P<epoch>\d+)/[\d-]+ +\S* *(?P<batch>\d+)/(?P<all>\d+) +[\d:]+ \S+ [\d:-]+ +[\d.]+it/s")
+_RICH = re.compile(
+    rb"Epoch (?P<epoch>\d+)/[\d-]{1,9} {1,9}\S{0,200} {0,9}(?P<batch>\d{1,12})/(?P<all>\d{1,12})"
+    rb" {1,9}[\d:]{1,20} \S{1,9} [\d:-]{1,20} {1,9}[\d.]{1,20}it/s"
+)
 _SETS = re.compile(rb"[, ] ?([A-Za-z_][^=,\]\n]{0,100}?)=(" + NUMBER + rb")(?=[,\]]|$)")
 _COLONS = re.compile(rb" ([A-Za-z_][\w./@-]*): (" + NUMBER + rb")(?=\s|$)")
 _UNWANTED = frozenset({"v_num"})

@@ -41,10 +41,10 @@ OTHER_SUFFIXES = frozenset(
 NOT_LOGS = re.compile(r"(readme|license|licence|notice|changelog|changes|contributing|authors|requirements|constraints|todo|notes?)\b", re.IGNORECASE)
 
 NUMBER = (
-    rb"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*(?:[eE][-+]?\d+)?(?:[kKMGBT](?![A-Za-z]))?|\.\d+(?:[eE][-+]?\d+)?"
+    rb"[-+]?(?:\d{1,3}(?:,\d{3}){1,12}(?:\.\d{1,40})?|\d{1,320}\.?\d{0,320}(?:[eE][-+]?\d{1,9})?(?:[kKMGBT](?![A-Za-z]))?|\.\d{1,320}(?:[eE][-+]?\d{1,9})?"
     rb"|(?:nan|inf(?:inity)?|NaN|Inf(?:inity)?|NAN|INF)(?![A-Za-z]))"
 )
-"""A number as loops print them: 1.2e-3, nan, -inf, 1,234, 12k."""
+"""A number as loops print them: 1.2e-3, nan, -inf, 1,234, 12k. Bounded, as all patterns here: no text may make them slow."""
 
 _SCALES = {b"k": 1e3, b"K": 1e3, b"M": 1e6, b"G": 1e9, b"B": 1e9, b"T": 1e12}
 _COLOUR = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\n]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")

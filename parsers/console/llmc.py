@@ -22,7 +22,7 @@ UNITS = {"ms": "step time (ms)", "MFU": "MFU (%)", "tok/s": "tok/s"}
 _STEP = re.compile(rb"step\s+(\d+)/(\d+) \|")
 _PART = re.compile(
     rb"(?P<name>(?:train )?loss|norm|lr)\s+(?P<value>" + NUMBER + rb")(?= *(?:[|(]|$))(?: \((?P<z>[-+](?:\d[\d.]*|nan|inf))z\))?"
-    rb"|(?P<size>" + NUMBER + rb")%? ?(?:\w+ )?(?P<unit>ms|MFU|tok/s)(?![\w/])"
+    rb"|(?<![\w.])(?P<size>" + NUMBER + rb")%? ?(?:\w{1,8} )?(?P<unit>ms|MFU|tok/s)(?![\w/])"
 )
 _SHORT = re.compile(rb"(trl|tel|lr|norm|eval):(" + NUMBER + rb")(?=\s|$)")
 _AFTER = re.compile(rb"(val loss|HellaSwag: \d+/\d+ =) (" + NUMBER + rb")")

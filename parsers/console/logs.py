@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from forensics.parsers.console import emission, lines
 from forensics.parsers.console.notices import MAX_ENDS, Notice, endings, notices
-from forensics.parsers.console.shapes import Format, Group, Reader
+from forensics.parsers.console.shapes import RECORD_LIMIT, Format, Group, Reader
 from forensics.parsers.interface import Claim, NotMine, Source
 from forensics.parsers.sink import Sink
 
@@ -71,7 +71,7 @@ def _records(form: Format, data: bytes) -> int:
         return 0
     found = 0
     for match in form.gate.finditer(data):
-        found += form.read(match[0][: lines.LINE_LIMIT]) is not None
+        found += form.read(match[0][:RECORD_LIMIT]) is not None
         if found > 1:
             break
     return found

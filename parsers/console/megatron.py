@@ -18,8 +18,7 @@ NAME = "console.megatron"
 
 _STEP = re.compile(rb"iteration\s+(\d+)/\s*(\d+) \|")
 _HELD_OUT = re.compile(rb"(validation|valid|test|evaluation) loss at (?:iteration (\d+))?[^|]*\|")
-_NEMO_PAIR = re.compile(rb"\s*([^|:]*[^|:\s])\s*: (" + NUMBER + rb")(?=\s*(?:\||$))(?:\s*\|)?")
-_PAIR = re.compile(rb"\s*([^|:]*[^|:\s])\s*:\s*(" + NUMBER + rb")\s*\|")
+_PART = re.compile(rb"\s*([^|:]{0,120}[^|:\s])\s{0,9}:\s{0,99}(" + NUMBER + rb")\s*")
 
 
 def _read(text: bytes) -> Line | None:
@@ -34,8 +33,16 @@ def _read(text: bytes) -> Line | None:
 
 
 def _pairs(text: bytes, start: int, part: str) -> tuple[Field, ...]:
-    pair = _NEMO_PAIR if b"| global_step: " in text else _PAIR
-    return tuple(Field(part + _name(m[1]), *m.span(2)) for m in pair.finditer(text, start))
+    fields: list[Field] = []
+    while start < len(text):
+        stop = text.find(b"|", start)
+        closed = stop >= 0 or b"| global_step: " in text
+        stop = stop if stop >= 0 else len(text)
+        found = _PART.fullmatch(text, start, stop)
+        if found is not None and closed:
+            fields.append(Field(part + _name(found[1]), *found.span(2)))
+        start = stop + 1
+    return tuple(fields)
 
 
 def _name(text: bytes) -> str:
@@ -48,7 +55,7 @@ FORMAT = Format(
     gate=re.compile(rb"iteration\s+\d+/\s*\d+ \|[^\n]*|(?:validation|valid|test|evaluation) loss at [^|\n]{1,200}\|[^\n]*"),
     read=_read,
     fixed=True,
-    settings=re.compile(rb"^(?:\[?\w*\d+\]?:)?  ([A-Za-z]\w*) \.{3,} (.{0,300})$", re.MULTILINE),
+    settings=re.compile(rb"^(?:\[?\w{0,20}\]?:)?  ([A-Za-z]\w{0,80}) \.{3,} (.{0,300})$", re.MULTILINE),
 )
 
 

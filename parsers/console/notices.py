@@ -64,7 +64,7 @@ def notices(data: bytes) -> Iterator[Notice]:
         return
     for found in _NOTICE.finditer(data):
         start = found.start()
-        before = data[max(data.rfind(b"\n", 0, start), start - RANK_REACH) : start]
+        before = data[max(data.rfind(b"\n", 0, start) + 1, start - RANK_REACH) : start]
         rank = _RANK.findall(before)
         to = next((found[name] for name in ("to1", "to2", "to3", "to4") if found[name]), None)
         scale = float(to.rstrip(b".")) if to and to.count(b".") < 2 + to.endswith(b".") else None

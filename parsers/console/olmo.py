@@ -12,8 +12,8 @@ from forensics.parsers.sink import Sink
 
 NAME = "console.olmo"
 
-_HEAD = re.compile(rb"\[step=(\d+(?:,\d{3})*)/(\d+(?:,\d{3})*)(?:,\s?epoch=(\d+))?[^\]\n]*\]")
-_METRIC = re.compile(rb" {4,}([A-Za-z][^=\n]{0,200}?)=(" + NUMBER + rb")\s*$")
+_HEAD = re.compile(rb"\[step=(\d{1,18}(?:,\d{3})*)/(\d{1,18}(?:,\d{3})*)(?:,\s?epoch=(\d+))?[^\]\n]*\]")
+_METRIC = re.compile(rb" {4,16}([A-Za-z][^=\n]{0,200}?)=(" + NUMBER + rb")\s*$")
 
 
 def _read(text: bytes) -> Line | None:
@@ -28,7 +28,7 @@ def _read(text: bytes) -> Line | None:
 FORMAT = Format(
     title="OLMo",
     marks=(b"[step=",),
-    gate=re.compile(rb"\[step=\d[\d,]*/\d[^\n]*| {4,}[A-Za-z][^=\n]{0,200}=[-+.\dnNiI][^\n]*"),
+    gate=re.compile(rb"\[step=\d[\d,]*/\d[^\n]*|    (?<!     ) {0,12}[A-Za-z][^=\n]{0,200}=[-+.\dnNiI][^\n]*"),
     read=_read,
     headed=True,
 )

@@ -22,10 +22,10 @@ from forensics.parsers.sink import Sink
 
 NAME = "console.pytorch_examples"
 
-_METER = re.compile(rb"([A-Za-z][\w@/.-]*) +(" + NUMBER + rb")s? *\( *(" + NUMBER + rb")s?\)")
+_METER = re.compile(rb"(?<![\w@/.-])([A-Za-z][\w@/.-]*) {1,20}(" + NUMBER + rb")s? {0,20}\( {0,20}(" + NUMBER + rb")s?\)")
 _SUMMARY = re.compile(rb"(Acc@\d+|Prec@\d+|Loss) +(" + NUMBER + rb")(?=\s|$)")
-_PAIR = re.compile(rb"([A-Za-z][\w /]*?): *(" + NUMBER + rb")(?=[\s,]|$)")
-_BAR = re.compile(rb"\| *([A-Za-z][\w/ ]*?)(?: *:)? +(" + NUMBER + rb")s? *(?=\||$)")
+_PAIR = re.compile(rb"([A-Za-z][\w /]{0,40}?): {0,20}(" + NUMBER + rb")(?=[\s,]|$)")
+_BAR = re.compile(rb"\| {0,20}([A-Za-z][\w/ ]{0,40}?)(?: {0,9}:)? {1,20}(" + NUMBER + rb")s? {0,20}(?=\||$)")
 _RATIO = re.compile(rb"Accuracy: *\d+/\d+ \((" + NUMBER + rb")%\)")
 _IMAGENET = re.compile(rb"Epoch: ?\[(\d+)\] ?\[ *(\d+)/ *(\d+)\]")
 _MNIST = re.compile(rb"Train Epoch: (\d+) \[(\d+)/(\d+) \(")

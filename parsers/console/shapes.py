@@ -16,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 
 from forensics.model import FloatArray, IntArray, NumArray
-from forensics.parsers.console.lines import LINE_LIMIT, NUMBER, Block, numbers
+from forensics.parsers.console.lines import NUMBER, Block, numbers
 from forensics.parsers.console.rows import Axis, Kind, Rows
 
 MAX_SHAPES = 256
@@ -25,6 +25,8 @@ RECENT = 6
 """Patterns tried before a line is taken apart: logs alternate between a few kinds of record."""
 MAX_GROUPS = 2_000
 """Different sets of names; a text with more is no log of a training loop."""
+RECORD_LIMIT = 1 << 16
+"""Bytes of a record that are looked at: two thousand numbers with their names."""
 MAX_FIELDS = 2_000
 """Numbers in one line; what follows is not read."""
 
@@ -33,6 +35,8 @@ SIMPLE = rb"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)"
 
 _CLOSING = b" \t\n|,;)]}>'\""
 """What may close a whole line."""
+_AMBIGUOUS = (b",", b"")
+"""Between two numbers these would let one pattern match a line in very many ways, and take for ever to see that it does not."""
 _SIMPLE = re.compile(SIMPLE)
 PREFIX_REACH = 400
 """Bytes before a record that a launcher or logger may put on its line."""
@@ -173,10 +177,8 @@ class Reader:
 
     def _record(self, start: int, end: int, block: Block) -> None:
         """Take a line apart that has no known shape."""
-        text = block.data[start:end]
-        if len(text) > LINE_LIMIT:
-            self.overlong += 1
-            text = text[:LINE_LIMIT]
+        text = block.data[start : min(end, start + RECORD_LIMIT)]
+        self.overlong += len(text) < end - start
         last = block.open and end == len(block.data)
         if last:
             text = self._whole(text)
@@ -258,21 +260,21 @@ def _pattern(text: bytes, line: Line) -> tuple[bytes | None, tuple[int, ...]]:
     wanted = [*line.axis, *((f.start, f.stop) for f in line.fields if f.name)]
     spans = sorted([(a, b, True) for a, b in wanted] + [(f.start, f.stop, False) for f in line.fields if not f.name])
     parts: list[bytes] = []
-    at = 0
+    at = -1
     for start, stop, caught in spans:
-        if start < at:
+        if start < at or (at >= 0 and text[at:start] in _AMBIGUOUS):
             return None, ()
         kind = SIMPLE if _SIMPLE.fullmatch(text, start, stop) else NUMBER
-        parts += (_loose(text[at:start]), b"(" + kind + b")" if caught else kind)
+        parts += (_loose(text[max(at, 0) : start]), b"(" + kind + b")" if caught else kind)
         at = stop
-    parts.append(_loose(text[at:]))
+    parts.append(_loose(text[max(at, 0) :]))
     places = {span: place for place, span in enumerate(sorted(wanted))}
     return b"".join(parts) + rb"[ \t]*\n", tuple(places[span] for span in wanted)
 
 
 def _loose(text: bytes) -> bytes:
     """A literal in which digits and padding may vary."""
-    return b"".join(rb"[ \t]*" if blank else rb"\d+" if digits else re.escape(word) for blank, digits, word in _VARYING.findall(text))
+    return b"".join(rb"[ \t]+" if blank else rb"\d+" if digits else re.escape(word) for blank, digits, word in _VARYING.findall(text))
 
 
 def _line_start(data: bytes, place: int) -> int:

@@ -13,7 +13,7 @@ from forensics.parsers.sink import Sink
 NAME = "console.torchtitan"
 
 _STEP = re.compile(rb"(validate )?(?:[Ss]tep):\s*(\d+)\s")
-_PAIR = re.compile(rb"([A-Za-z][\w/.-]*(?:\([\w/]{1,8}\))?):\s*(" + NUMBER + rb")(GiB|%)?(?:\((" + NUMBER + rb")%\))?(?=[\s|]|$)")
+_PAIR = re.compile(rb"(?<![\w/.-])([A-Za-z][\w/.-]*(?:\([\w/]{1,8}\))?):\s*(" + NUMBER + rb")(GiB|%)?(?:\((" + NUMBER + rb")%\))?(?=[\s|]|$)")
 _WITH_UNIT = frozenset({b"memory", b"mfu"})
 
 

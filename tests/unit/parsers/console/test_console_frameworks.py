@@ -250,3 +250,35 @@ def test_deepspeed(tmp_path: Path) -> None:
     assert got.points("lr_group1") == [(10, 0.001), (20, 0.002)]
     assert got.points("notice/loss scale") == [(10, 32768.0), (21, 65536.0)]
     assert got.points("notice/skipped") == [(10, 1), (20, 0)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b" " * 50_000,
+        b"1" * 50_000,
+        b"a" * 50_000,
+        b"step 1 " + b"a" * 3_900,
+        b"step 1 " + b"1,222" * 800,
+        b"step" + b" " * 50_000,
+        b"step=1, " * 5_000,
+        b"iteration 1/ 2 | " + b"a" * 50_000,
+        b"iteration 1/ 2 | " + b" " * 50_000,
+        b"step 1/2 | loss 1 " + b"1" * 50_000,
+        b"step: 1  loss: " + b"a.b" * 15_000,
+        b"{'" * 25_000,
+        b"Epoch 0/1 " + b"1" * 50_000,
+        b"Epoch 0: |" + b", a" * 15_000,
+        b"Epoch: [0][1/2] " + b"a " * 25_000,
+        b"| epoch 1 | 1/2 batches | " + b"| a " * 12_000,
+        b"train_inner | epoch 1" + b" a" * 25_000,
+        b"\x1b[" * 25_000,
+    ],
+)
+def test_no_text_takes_for_ever(tmp_path: Path, line: bytes) -> None:
+    path = put(tmp_path, line + b"\n" + line)
+    for each in CONSOLE:
+        one = cast("ConsoleParser", each)
+        claim(one, path)
+        with suppress(NotMine):
+            read_text(one, tmp_path, path.read_bytes())
