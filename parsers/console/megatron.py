@@ -18,7 +18,7 @@ NAME = "console.megatron"
 
 _STEP = re.compile(rb"iteration\s+(\d+)/\s*(\d+) \|")
 _HELD_OUT = re.compile(rb"(validation|valid|test|evaluation) loss at (?:iteration (\d+))?[^|]*\|")
-_PART = re.compile(rb"\s*([^|:]{0,120}[^|:\s])\s{0,9}:\s{0,99}(" + NUMBER + rb")\s*")
+_PART = re.compile(rb"\s{0,40}([^|:]{0,120}[^|:\s])\s{0,9}:\s{0,40}(" + NUMBER + rb")\s{0,40}")
 
 
 def _read(text: bytes) -> Line | None:

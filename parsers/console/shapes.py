@@ -222,7 +222,8 @@ class Reader:
 
     def _add(self, kind: Kind, cells: tuple[bytes, ...], start: int, data: bytes, known: dict[int | None, Group]) -> bool:
         """File a record under its process, which the text before it may name. ``known`` are the groups of its shape."""
-        prefix = data[data.rfind(b"\n", max(0, start - PREFIX_REACH), start) + 1 : start]
+        reach = max(0, start - PREFIX_REACH)
+        prefix = data[max(data.rfind(b"\n", reach, start) + 1, reach) : start]
         rank, stamp = (None, b"") if not prefix or prefix.isspace() else self._origin(prefix)
         group = known.get(rank)
         if group is None:
