@@ -44,12 +44,12 @@ def find_run(path: Path, choose: str | None = None) -> DiscoveredRun:
     return runs[0]
 
 
-def load(path: Path, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Run:
+def load(path: Path | str, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Run:
     """Read the run under a path. ``metrics`` maps role -> logged name.
 
     Raises InputError where no point could be read, or a named metric does not exist.
     """
-    run = read(find_run(path, choose), progress, metrics)
+    run = read(find_run(Path(path), choose), progress, metrics)
     names = {s.name for s in run.signals}
     for role, name in (metrics or {}).items():
         if name not in names:

@@ -47,13 +47,15 @@ def main(argv: Sequence[str]) -> int:
     name, rest = argv[0], list(argv[1:])
     if name not in COMMANDS:
         return _unknown(name)
-    verbose = rest.count("-v") + 2 * rest.count("-vv")
-    rest = [a for a in rest if a not in {"-v", "-vv"}]
     module = import_module(f"forensics.cli.{name}")
     parser = argparse.ArgumentParser(prog=f"forensics {name}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     module.add_arguments(parser)
+    parser.add_argument("-v", dest="verbose", action="count", default=0, help="-vv: show tracebacks")
+    verbose = 0
     try:
-        return int(module.execute(parser.parse_args(rest)))
+        args = parser.parse_args(rest)
+        verbose = args.verbose
+        return int(module.execute(args))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except KeyboardInterrupt:

@@ -31,6 +31,9 @@ _WHAT = {
     EventKind.UNFINISHED: "the log ends unfinished",
 }
 
+NAMES = ("Adam", "Python", "Nesterov")
+"""First words of titles that keep their capital within a sentence."""
+
 _GRAVITY = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
@@ -79,4 +82,5 @@ def _quiet(run: Run) -> str:
 
 def _lower(title: str) -> str:
     first = title.split(" ", 1)[0]
-    return title[:1].lower() + title[1:] if first[1:].islower() or len(first) == 1 else title
+    ordinary = (first[1:].islower() or len(first) == 1) and not first.startswith(NAMES)
+    return title[:1].lower() + title[1:] if ordinary else title

@@ -13,13 +13,16 @@ import numpy as np
 from forensics.model import Event, EventKind, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.rises import Rise, find_rises
+from forensics.primitives.rises import SHARP, Rise, find_rises
 from forensics.vocabulary import Role
 
 NAME = "grad_norm"
 
 FAR = math.log(10.0)
 """A surge alone is a warning only past this factor (in log units): ten times the usual gradient."""
+
+DOUBLED = math.log(2.0)
+"""Slow rises below a factor of two are how gradient norms drift on every run."""
 
 BEYOND = math.log(3.0)
 """... and only if it is this far above every other value of the run outside the surge."""
@@ -36,7 +39,8 @@ def detect(curves: Curves) -> list[Event]:
     norm = curves.get(Role.GRAD_NORM)
     if norm is None or len(norm) < 6 or _not_logged(norm):
         return []
-    return [_event(norm, rise) for rise in find_rises(norm.u, norm.noise)]
+    rises = find_rises(norm.u, norm.noise)
+    return [_event(norm, rise) for rise in rises if rise.width <= SHARP or rise.top - rise.base >= DOUBLED]
 
 
 def _not_logged(norm: Prepared) -> bool:
