@@ -268,7 +268,7 @@ def _pattern(text: bytes, line: Line) -> tuple[bytes | None, tuple[int, ...]]:
         kind = SIMPLE if _SIMPLE.fullmatch(text, start, stop) else NUMBER
         parts += (_loose(text[max(at, 0) : start]), b"(" + kind + b")" if caught else kind)
         at = stop
-    parts.append(_loose(text[max(at, 0) :]))
+    parts.append(_loose(text[max(at, 0) :].rstrip(b" \t\n")))
     places = {span: place for place, span in enumerate(sorted(wanted))}
     return b"".join(parts) + rb"[ \t]*\n", tuple(places[span] for span in wanted)
 
