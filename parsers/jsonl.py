@@ -160,6 +160,8 @@ def _read_fast(block: bytes, reading: _Reading) -> bool:
         series = frame[name]
         if not (series.dtype.is_numeric() or series.dtype in _plain_types()):
             return False
+        if series.dtype == _plain_types()[0] and series.str.contains(r"^[\[{]").any():
+            return False  # a list or an object among texts was turned into text
         if series.null_count() < len(series):
             columns[name] = _column(series, swapped[1])
         missing = f'"{name}":'.encode()
