@@ -128,12 +128,32 @@ def test_scale_collapse() -> None:
     assert got.points("loss scale")[-1] == (17068, 32768.0)
 
 
-def test_arguments_and_timers() -> None:
-    path = FIXTURES / "megatron.out"
+def test_arguments_and_timers(tmp_path: Path) -> None:
+    text = (
+        "using torch.float16 for parameters ...\n------------------------ arguments ------------------------\n"
+        "  adam_eps ........................................ 1e-08\n  bf16 ............................................ False\n"
+        "  clip_grad ....................................... 1.0\n  data_path ....................................... ['data']\n"
+        "  lr_warmup_iters ................................. 0\n  decoder_seq_length .............................. None\n"
+        "-------------------- end of arguments ---------------------\n"
+        "time (ms) | model-and-optimizer-setup: 336.26 | train/valid/test-data-iterators-setup: 662.92\n"
+    )
+    text += "".join(line + "time (ms) | forward-compute: 28100.85 | optimizer: 12.3\n" for line in log("12.4", "44.2").splitlines(keepends=True))
+    path = put(tmp_path, text, "train.out")
     got = read(megatron, path)
-    assert got.points("lm loss") == [(1, 12.44238), (2, 12.44502), (3, 44.24266), (4, 48.14127)]
-    assert got.collector.config["clip_grad"] == 1.0
-    assert got.collector.config["lr_warmup_iters"] == 0
-    assert "time" not in " ".join(got.signals).replace("elapsed time", "")
+    assert got.points("lm loss") == [(1, 12.4), (2, 44.2)]
+    config = got.collector.config
+    assert (config["adam_eps"], config["bf16"], config["clip_grad"], config["lr_warmup_iters"]) == (1e-8, False, 1.0, 0)
+    assert config["decoder_seq_length"] is None
+    assert "forward-compute" not in got.signals
     assert claim(megatron, path) > claim(generic, path)
     assert claim(deepspeed, path) == 0
+
+
+def test_nemo(tmp_path: Path) -> None:
+    text = "".join(
+        f"Training epoch 0, iteration {i}/99 | lr: 5.6e-06 | global_step: {i} | reduced_train_loss: 2.7{i} | train_step_timing in s: 0.189\n"
+        for i in range(3)
+    )
+    got = read_text(megatron, tmp_path, text)
+    assert got.points("reduced_train_loss") == [(0, 2.7), (1, 2.71), (2, 2.72)]
+    assert len(got.signals["train_step_timing in s"]) == 3
