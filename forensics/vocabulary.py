@@ -97,9 +97,10 @@ _TRAIN = r"(train|training|trainer|tr|metrics|losses)"
 _TABLE = _aliases(
     (
         # End-of-run summaries and statistics of other signals are not curves of their role.
-        (None, r"^(train_)?(train_)?(runtime|samples_per_second|steps_per_second)$", 0),
+        (None, r"^(train|eval|test|predict)_(runtime|samples_per_second|steps_per_second)$", 0),
+        (None, r"^((train|epoch|total)_(time|wall)|(train_)?step_avg(_ms)?)$", 0),
         (None, r"^.*_(std|var|min|median|p\d+|ema|avg_window|zscore|z_score|ratio_to_.*)$", 0),
-        (None, r"^(total_flos|train_total_flos|max_steps|num_train_epochs|best_.*|remaining_time|eta.*|.*_eta)$", 0),
+        (None, r"^(total_flos|train_total_flos|max_steps|num_train_epochs|(.*_)?best_.*|remaining_time|eta.*|.*_eta)$", 0),
         # Steps, time and position in the data.
         (Role.STEP, r"^((train|trainer|training|metrics|counters|time|progress)_)?(global_step|gobal_step|update_step|optimizer_step|train_step|iteration|iter|iters|step|steps|num_updates|update)$", 50),
         (Role.WALL_TIME, r"^(timestamp|wall_time|walltime|time|runtime|relative_time|elapsed|datetime|date)$", 50),
@@ -109,16 +110,17 @@ _TABLE = _aliases(
         (Role.SAMPLES, r"^(.*_)?(consumed|seen|processed|num|total|n)_(train_)?(samples|examples|sequences)(_seen)?$", 80),
         (Role.SAMPLES, r"^(samples|examples)(_seen)?$", 60),
         (Role.TOKENS, r"^(.*_)?(consumed|seen|processed|num_input|total|n)_(train_)?tokens(_seen)?$", 80),
-        (Role.TOKENS, r"^(num_)?tokens(_seen)?$", 50),
+        (Role.TOKENS, r"^(num_|progress_|throughput_total_)?tokens(_seen)?$", 50),
         (Role.TOK_VALID, r"^(.*_)?((num_)?(valid|unmasked|target|label|loss)_tokens|num_items_in_batch|tok_valid)$", 80),
         (Role.BATCH_SIZE, r"^(.*_)?(global_|train_|total_|effective_)?batch_?size$", 90),
         (Role.BATCH_SIZE, r"^(bs|gbs|bsz)$", 80),
         (Role.SEQ_LEN, r"^(.*_)?(seq|sequence|context)_?(len|length)(_max|_mean)?$", 80),
         # Speed.
         (Role.THROUGHPUT, r"^(.*_)?(tokens?|samples?|examples?|seqs?|sequences?|steps?|it|its|iterations?|items?|images?|words?|frames?|batches)_?(per|p|/)_?(s|sec|secs|second|seconds)(_per_(gpu|device))?$", 80),
-        (Role.THROUGHPUT, r"^(.*_)?(throughput|tput|tps|tok_s|it_s|its|fps|tflops|tflop_s|tflops_per_gpu|mfu|wps|ups)(_tokens|_per_gpu|_samples)?$", 60),
+        (Role.THROUGHPUT, r"^(.*_)?(throughput|tput|tps|tok_s|it_s|its|fps|tflops|tflo_ps|tflop_s|tflops_per_gpu|wps|ups)(_tokens|_per_gpu|_samples)?$", 60),
+        (Role.THROUGHPUT, r"^(.*_)?(mfu|throughput_.*)$", 40),
         (Role.STEP_TIME, r"^(.*_)?(step|iter|iteration|batch|update)_?time(_ms|_s|_sec|_seconds)?$", 80),
-        (Role.STEP_TIME, r"^(.*_)?(elapsed_time_per_iteration|elapsed_time_per_iteration_ms|seconds?_per_(step|iter|iteration|it|batch)|step_avg|step_avg_ms|s_per_it|s_it|ms_per_step|dt|dt_ms|batch_duration)$", 75),
+        (Role.STEP_TIME, r"^(.*_)?(elapsed_time_per_iteration|elapsed_time_per_iteration_ms|seconds?_per_(step|iter|iteration|it|batch)|elapsed_time_per_iteration_s|(train_)?step_timing_in_s|ms_batch|time_ms|sec_step|s_per_it|s_it|ms_per_step|dt|dt_ms|batch_duration)$", 75),
         # Precision.
         (Role.LOSS_SCALE, r"^(.*_)?((loss|grad|amp|fp16|scaler|gradscaler|loss_scaler)_?(scale|scaler)(_value|_factor)?|amp_scale|scaler_scale|cur_scale)$", 90),
         (Role.SKIPPED, r"^(.*_)?((number_of_)?(skipped|nan)_(iterations|steps|batches|updates)|found_inf|overflows?|num_overflows|skipped)$", 80),
@@ -149,6 +151,7 @@ _TABLE = _aliases(
         (Role.GRAD_NORM, r"^(.*_)?(total_|global_)(grad|gradient)s?_?(l2_|2_)?norm(_total|_global|_pre_clip|_preclip|_before_clip|_unclipped)?$", 95),
         (Role.GRAD_NORM, r"^(.*_)?(grad|gradient)s?_?(2_0_|l2_|2_)?norm(_(total|global|pre_clip|preclip|before_clip|unclipped|l2|all))?$", 90),
         (Role.GRAD_NORM, r"^(.*_)?(gnorm|g_norm|norm_grad|grad_l2|grad_rms|l2_grad|gradnorm)$", 80),
+        (Role.GRAD_NORM, r"^(l2_norm_grad_global|total_norm)$", 70),
         (Role.GRAD_NORM, r"^norm$", 40),
         (Role.GRAD_NORM, r"^(.*_)?(grad|gradient)s?_?(2_0_|l2_)?norm_.*(clip|clipped)$", 45),
         (Role.GRAD_NORM_GROUP, r"^(.*_)?(grad|gradient|gradients|grads)_.+$", 30),
@@ -166,8 +169,9 @@ _TABLE = _aliases(
         (Role.GPU, r"^(system_|gpu_|.*_gpu_)(.*)$", 20),
         # Training losses, best names first.
         (Role.LOSS, rf"^({_TRAIN}_)?(lm_)?(total_)?loss(_step|_per_step|_iter|_batch|_inst|_local)?$", 100),
-        (Role.LOSS, rf"^({_TRAIN}_)?(cross_entropy|cross_entropy_loss|ce_loss|nll_loss|nll|lm_loss|total_loss|mlm_loss)(_step)?$", 90),
-        (Role.LOSS, rf"^loss_({_TRAIN}|total|lm|step|avg|mean|all)$", 85),
+        (Role.LOSS, rf"^({_TRAIN}_)?(language_cross_entropy|cross_entropy|cross_entropy_loss|ce_loss|nll_loss|nll|lm_loss|total_loss|mlm_loss)(_step)?$", 90),
+        (Role.LOSS, rf"^loss_({_TRAIN}|total|lm|step|all)$", 85),
+        (Role.LOSS, r"^loss_(avg|mean)$", 55),
         (Role.LOSS, r"^(trl|tloss|trainloss)$", 80),
         (Role.LOSS, rf"^({_TRAIN}_)?(avg|average|mean|running|smoothed|reduced|global|batch|step|policy|actor|pg|gen|generator|mse|mae|perplexity|ppl|objective|elbo|bpb|bpc|reconstruction|recon)_?(loss)?$", 60),
         (Role.LOSS, r"^(.*_)?loss_epoch$", 30),
