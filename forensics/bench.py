@@ -13,11 +13,12 @@ import multiprocessing
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from forensics.errors import InputError
-from forensics.model import Case, Event, Severity
+from forensics.model import Case, Event, EventKind, Severity
 
 SCHEMA = "forensics-bench/1"
 
@@ -32,6 +33,9 @@ TOLERANCE_STEPS, TOLERANCE_POINTS = 5, 2
 
 EXACT_STEPS = 30
 """A labelled window wider than this has no one exact step: it counts for recall, not for the onset error."""
+
+BIN_EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.01)
+"""Edges of the score bins of the reliability table."""
 
 SHOWN = 4
 """Alarms of a healthy run that a row names."""
@@ -71,7 +75,8 @@ class Row:
     """The judgement of one run. ``found``, ``top1`` and ``top3`` are None where the run does not count for them.
 
     ``error`` of the onset in logged points; ``false`` alarms that the label does not explain; ``said`` the causes named
-    first, the alarms of a clean run, or why there is no report.
+    first, the alarms of a clean run, or why there is no report; ``score`` that of the first cause; ``beside`` the same run
+    judged by the simple rules, in their order.
     """
 
     id: str
@@ -84,6 +89,8 @@ class Row:
     top3: bool | None = None
     false: int = 0
     said: tuple[str, ...] = ()
+    score: float | None = None
+    beside: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +140,22 @@ def judge_all(labels: Sequence[Label], root: Path, jobs: int = 1) -> Iterator[Ro
 
 def judge_run(label: Label, root: Path) -> Row:
     """Analyse one run and judge the case. A run that cannot be analysed counts as missed, on a clean run as an alarm."""
-    from forensics.pipeline import analyze  # noqa: PLC0415 - reading labels needs none of the analysis
+    from forensics.loading import load  # noqa: PLC0415 - reading labels needs none of the analysis
+    from forensics.pipeline import build_case  # noqa: PLC0415
+    from forensics.simple_rules import RULES  # noqa: PLC0415
 
     try:
-        return judge(label, analyze(root / label.run))
+        run = load(root / label.run)
+        case = build_case(run)
+        return replace(judge(label, case), beside=tuple(judge(label, _alarms_only(case, rule(run))) for _, rule in RULES))
     except Exception as problem:  # noqa: BLE001 - one bad run must not hide the others
         return _failed(label, problem)
+
+
+def _alarms_only(case: Case, steps: Sequence[int]) -> Case:
+    """The case as a rule sees it that only raises alarms."""
+    events = tuple(Event(EventKind.SPIKE, Severity.WARNING, 1.0, "", step, step, f"E{n}") for n, step in enumerate(steps, 1))
+    return replace(case, events=events)
 
 
 def judge(label: Label, case: Case) -> Row:
@@ -175,6 +192,7 @@ def judge(label: Label, case: Case) -> Row:
         top3=any(cause in label.accept for cause in named),
         false=false,
         said=named,
+        score=hypotheses[0].score if hypotheses else None,
     )
 
 
@@ -195,6 +213,39 @@ def figures(labels: Sequence[Label], rows: Sequence[Row]) -> Figures:
         clean_runs=len(clean),
         false_alarms=sum(row.false for row in rows),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Faults whose first cause had a score from ``low`` to below ``high``: how many, their mean score, and the share that was right."""
+
+    low: float
+    high: float
+    count: int
+    mean_score: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Whether scores mean what they say. ``brier`` is the mean squared difference of score and truth (0 perfect, 0.25 a coin)."""
+
+    brier: float | None
+    bins: tuple[Bin, ...]
+
+
+def calibration(rows: Sequence[Row]) -> Calibration:
+    """Reliability of the first cause's score over all faults that were found."""
+    pairs = [(row.score, bool(row.top1)) for row in rows if row.score is not None and row.top1 is not None]
+    if not pairs:
+        return Calibration(None, ())
+    bins = []
+    for low, high in pairwise(BIN_EDGES):
+        inside = [(score, right) for score, right in pairs if low <= score < high]
+        if inside:
+            mean = sum(score for score, _ in inside) / len(inside)
+            bins.append(Bin(low, min(high, 1.0), len(inside), mean, sum(right for _, right in inside) / len(inside)))
+    return Calibration(sum((score - right) ** 2 for score, right in pairs) / len(pairs), tuple(bins))
 
 
 def sample(labels: Sequence[Label], count: int | None) -> Sequence[Label]:

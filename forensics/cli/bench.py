@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from forensics.cli.options import output
 
 if TYPE_CHECKING:
-    from forensics.bench import Figures, Label, Row
+    from collections.abc import Sequence
+
+    from forensics.bench import Calibration, Figures, Label, Row
 
 _MARK = {True: "yes", False: "no", None: ""}
 
@@ -47,6 +49,7 @@ def execute(args: argparse.Namespace) -> int:
             sys.stdout.flush()
     figures = bench.figures(labels, rows)
     if shown:
+        sys.stdout.write("\n" + _calibration(bench.calibration(rows)) + "\n" + _beside(labels, rows, figures) + "\n")
         sys.stdout.write(_summary(figures) + "\n")
     if args.json:
         _write(args.json, figures, rows)
@@ -63,6 +66,32 @@ def _line(label: Label, row: Row) -> str:
 def _summary(figures: Figures) -> str:
     values = ((item.name, getattr(figures, item.name)) for item in fields(figures))
     return " ".join(f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}" for name, value in values)
+
+
+def _calibration(found: Calibration) -> str:
+    """Do scores mean what they say? One line per bin."""
+    if found.brier is None:
+        return "no fault was found: nothing to say about scores\n"
+    lines = [f"{'score of first cause':22} {'runs':>5} {'mean':>6} {'right':>6}"]
+    lines += [f"{f'{b.low:.1f} to {b.high:.1f}':22} {b.count:>5} {b.mean_score:>6.2f} {b.right:>6.2f}" for b in found.bins]
+    return "\n".join([*lines, f"Brier score {found.brier:.3f}"]) + "\n"
+
+
+def _beside(labels: Sequence[Label], rows: Sequence[Row], own: Figures) -> str:
+    """Our figures over those of simple rules on the same runs; the rules name no causes."""
+    from forensics import bench
+    from forensics.simple_rules import RULES
+
+    lines = [f"{'rule':26} {'recall':>7} {'onset<=2':>9} {'clean alarmed':>14} {'false alarms':>13}", _rule_line("forensics", own)]
+    for n, (name, _) in enumerate(RULES):
+        judged = [row.beside[n] if n < len(row.beside) else row for row in rows]
+        lines.append(_rule_line(name, bench.figures(labels, judged)))
+    return "\n".join(lines) + "\n"
+
+
+def _rule_line(name: str, figures: Figures) -> str:
+    clean = f"{figures.clean_runs_with_alarm} of {figures.clean_runs}"
+    return f"{name:26} {figures.recall:>7.3f} {figures.onset_within_2:>9.3f} {clean:>14} {figures.false_alarms:>13}"
 
 
 def _write(target: str, figures: Figures, rows: list[Row]) -> None:

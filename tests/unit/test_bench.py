@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.bench import Label, Row, figures, judge, judge_all, judge_run, parse_labels, read_labels, sample
+from forensics.bench import Label, Row, calibration, figures, judge, judge_all, judge_run, parse_labels, read_labels, sample
 from forensics.cli.main import main
 from forensics.errors import InputError
 from forensics.model import Case, Event, EventKind, Hypothesis, Part, RunInfo, Severity, to_json
@@ -174,7 +174,8 @@ class TestCommand:
     def test_table_summary_and_json(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["bench", str(LABELS), "--jobs", "1", "--json", str(tmp_path / "out.json")]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == 7
+        assert "clean alarmed" in "\n".join(lines)
+        assert sum(line.startswith(("forensics ", "mean + 6 sd", "median + 6", "2 x median")) for line in lines) == 4
         assert lines[-1].startswith("runs=5 recall=1.000 top1=")
         data = json.loads((tmp_path / "out.json").read_text())
         assert data["schema"] == "forensics-bench/1"
@@ -249,3 +250,17 @@ def test_judges_as_the_script_of_the_labelled_runs_does(score: ModuleType, pairs
             assert getattr(ours, key) == theirs[key] or (isinstance(theirs[key], float) and math.isclose(getattr(ours, key), theirs[key])), key
         if ours.found:
             assert list(ours.said) == theirs["said"]
+
+
+def test_calibration_counts_found_faults_by_score() -> None:
+    rows = [
+        Row("a", "spike", 1, found=True, top1=True, score=0.9),
+        Row("b", "spike", 1, found=True, top1=False, score=0.9),
+        Row("c", "spike", 1, found=True, top1=True, score=0.3),
+        Row("d", "spike", 0, found=False, top1=False),
+        Row("e", "none", 0),
+    ]
+    found = calibration(rows)
+    assert found.brier == pytest.approx((0.01 + 0.81 + 0.49) / 3)
+    assert [(b.low, b.count, b.right) for b in found.bins] == [(0.2, 1, 1.0), (0.8, 2, 0.5)]
+    assert calibration([]).brier is None
