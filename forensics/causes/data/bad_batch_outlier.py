@@ -90,17 +90,24 @@ def examine(view: View) -> Examination:
         _gradient(found, view)
     elif grad is not None:
         found.contradicts(-0.5, "the gradient norm did not move", Role.GRAD_NORM)
-    if view.jump is not None:
-        found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
-    if signs.young(view) and view.recurring is None:
-        found.contradicts(weights.DOUBT, "the run is in its first steps, where the step size is a likelier reason than the data", Role.LOSS)
-    if signs.scale_burst(view):
-        found.contradicts(weights.DOUBT, "the loss scale collapsed at the same time", Role.LOSS_SCALE)
+    _instead(found, view)
     if view.curves.get(Role.BATCH_ID) is None:
         found.missing.append("the batch or sample ids of every step, to name the batch")
     found.missing.append("the loss of every sample of the batch (R4 computes it)")
     found.remedy = f"Skip the batches of steps {max(view.first_step, view.onset - 1)} to {view.rise.peak_step} and look at their samples."
     return found
+
+
+def _instead(found: Examination, view: View) -> None:
+    """What the log shows that explains the event better."""
+    if view.jump is not None:
+        found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
+    if signs.young(view) and view.recurring is None:
+        found.contradicts(weights.DOUBT, "the run is in its first steps, where the step size is a likelier reason than the data", Role.LOSS)
+    if view.resume is not None:
+        found.contradicts(weights.DOUBT, "the run was resumed just before: what was lost there is a likelier reason", Role.LOSS)
+    if signs.scale_burst(view):
+        found.contradicts(weights.DOUBT, "the loss scale collapsed at the same time", Role.LOSS_SCALE)
 
 
 def _recurrence(found: Examination, view: View) -> None:

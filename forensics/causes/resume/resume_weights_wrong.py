@@ -77,7 +77,7 @@ def examine(view: View) -> Examination:
     resumed = view.resume is not None
     if resumed:
         step = view.resume if isinstance(view.resume, int) else view.resume.first_step  # type: ignore[union-attr]
-        if view.anchor <= step + view.every:
+        if view.anchor <= step:
             found.supports(weights.STRONG, f"the first loss after the resume at step {step} is already off, before any update", Role.LOSS, step)
         else:
             found.contradicts(weights.AGAINST, f"the first losses after the resume at step {step} were still right", Role.LOSS, step)
