@@ -16,8 +16,8 @@ FILES: dict[str, str] = dict(RECIPES.findall((ROOT / "CONTRIBUTING.md").read_tex
 
 EDITS = (
     ("parsers/builtin.py", "MODULES = (\n", '    "pairs",\n'),
-    ("forensics/detectors/__init__.py", "from forensics.detectors import (\n", "    throughput,\n"),
-    ("forensics/detectors/__init__.py", "BUILTIN: tuple[ModuleType, ...] = (\n", "    throughput,\n"),
+    ("forensics/detectors/__init__.py", "from forensics.detectors import (\n", "    slowdown,\n"),
+    ("forensics/detectors/__init__.py", "BUILTIN: tuple[ModuleType, ...] = (\n", "    slowdown,\n"),
     ("forensics/causes/catalogue.py", "from types import ModuleType\n", "\nfrom forensics.causes.data import long_sequence_outlier\n"),
     ("forensics/causes/catalogue.py", "RULES: tuple[ModuleType, ...] = (\n", "    long_sequence_outlier,\n"),
 )

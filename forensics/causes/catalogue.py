@@ -13,29 +13,43 @@ from forensics.causes.data import (
     loss_mask_error,
     mixture_shift,
     nan_in_input,
+    overfitting,
 )
 from forensics.causes.hardware import sdc_transient
 from forensics.causes.optimization import (
     adam_v_stale,
     batch_noise_small,
     batch_size_change_unscaled,
+    grad_clip_chronic,
     grad_clip_missing,
     lr_decay_too_slow,
     lr_peak_instability,
     lr_rewarm_or_jump,
+    lr_schedule_miscounted,
     lr_too_high,
     lr_too_low_or_zero,
     lr_warmup_missing,
     momentum_contamination,
     sharpness_edge,
+    tail_grad_growth,
 )
-from forensics.causes.precision import fp16_grad_overflow, loss_scale_collapse, numeric_domain_error, scale_calibration_skips
+from forensics.causes.precision import (
+    bf16_loss_quantisation,
+    fp16_activation_overflow,
+    fp16_grad_overflow,
+    fp16_underflow,
+    loss_scale_collapse,
+    numeric_domain_error,
+    scale_calibration_skips,
+    scale_growth_trigger,
+)
 from forensics.causes.resume import (
     grad_accum_normalisation,
     grad_reduction_scale,
     metric_artifact,
     resume_data_or_rng_lost,
     resume_optimizer_lost,
+    resume_scaler_reset,
     resume_scheduler_lost,
     resume_weights_wrong,
 )
@@ -74,5 +88,14 @@ RULES: tuple[ModuleType, ...] = (
     grad_accum_normalisation,
     grad_reduction_scale,
     sdc_transient,
+    scale_growth_trigger,
+    resume_scaler_reset,
+    fp16_underflow,
+    fp16_activation_overflow,
+    bf16_loss_quantisation,
+    overfitting,
+    lr_schedule_miscounted,
+    grad_clip_chronic,
+    tail_grad_growth,
 )
 """Every cause with a rule of its own; look-alikes first, because they are tested first."""

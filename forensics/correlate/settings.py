@@ -17,6 +17,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "momentum": ("momentum",),
     "accumulation": ("accum", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum"),
     "batch": ("batch", "batch_size", "train_batch_size", "per_device_train_batch_size", "global_batch_size", "bs", "micro_batch_size"),
+    "processes": ("world_size", "num_processes", "n_gpus", "num_gpus", "num_devices"),
+    "vocab": ("vocab_size", "padded_vocab_size", "n_vocab"),
     "total_steps": ("steps", "max_steps", "total_steps", "train_iters", "max_iters", "num_training_steps"),
 }
 
@@ -40,6 +42,8 @@ class Settings:
     accumulation: float | None = None
     batch: float | None = None
     total_steps: float | None = None
+    processes: float | None = None
+    vocab: float | None = None
     optimizer: str | None = None
     adaptive: bool | None = None
     half_precision: bool | None = None

@@ -162,41 +162,4 @@ References
 Our own rule.
 """,
     ),
-    Unseen(
-        id="overfitting",
-        title="The model memorises the training data",
-        family="data",
-        part=Part.SUSCEPTIBILITY,
-        needs=(Role.LOSS, Role.VAL_LOSS, Role.EPOCH),
-        replay="none: compare training and validation loss",
-        manual="""
-The training loss goes on falling while the validation loss rises.
-
-What happened
-The model has more capacity or more epochs than the data can feed, and learns its samples instead of their law.
-
-How it shows in logs
-The validation loss has its minimum earlier, then drifts up by 3 sds or more while the training loss still falls.
-There is no sharp step. The analysis reports it as an event of its own kind, without ranking causes.
-
-What would contradict it
-The gap between training and validation loss is stable.
-
-Looks like, but is not
-input_scale_mismatch and norm_layer_instability: a gap from the first evaluation on.
-
-target_leak_or_format: the training loss is implausibly low.
-
-data_order_correlated: the training loss wanders, the validation loss is flat.
-
-How to confirm
-Evaluate saved checkpoints on both sets. No replay is needed.
-
-Fix
-Stop at the minimum of the validation loss, more weight decay or dropout, fewer epochs, more data.
-
-References
-DynFault, Jahan 2026, arXiv 2606.26492 (its task of train/validation mismatch).
-""",
-    ),
 )

@@ -8,87 +8,6 @@ from forensics.vocabulary import Role
 
 TABLE: tuple[Unseen, ...] = (
     Unseen(
-        id="lr_schedule_miscounted",
-        title="The schedule was stepped the wrong number of times",
-        family="optimization",
-        part=Part.TRIGGER,
-        needs=(Role.LR, "number of processes", "gradient accumulation factor", "configured total and warmup steps"),
-        replay="recompute the learning rate from the configuration; no GPU needed",
-        manual="""
-The scheduler advanced more or less often than the optimizer, so the schedule ended at the wrong step.
-
-What happened
-The scheduler is stepped once per process, once per micro-batch, or also on skipped steps, instead of once per
-optimizer step. Warmup and decay are then shortened by that factor N, and the rest of the run trains at the final
-learning rate.
-
-How it shows in logs
-The learning rate reaches its end value at total/N, where N is the number of processes or the accumulation factor, and
-warmup ends N times too early. The loss goes flat from there on: a plateau that starts where the schedule ended.
-
-What would contradict it
-The logged learning rate agrees with the configured formula within 1 % at five steps spread over the run.
-
-Looks like, but is not
-lr_too_low_or_zero: the learning rate falls to nothing abruptly; here the planned curve is intact, only compressed.
-
-resume_scheduler_lost: the curve starts again at a resume; here it is wrong from the first step.
-
-How to confirm
-Compute the learning rate from the configuration at five steps and compare with the log. Look for a ratio that equals
-the process count or the accumulation factor. No replay is needed.
-
-Fix
-Step the scheduler once per optimizer step. Where a wrapper steps it once per process, multiply the total by N. Decide
-whether skipped steps count, and count them the same way in the schedule and in the log.
-
-References
-Issue threads: accelerate 2926 and 662, transformers 24088, LTX-Video-Trainer 67 (a 10,000-step schedule that was over
-near step 2,500 on four GPUs).
-""",
-    ),
-    Unseen(
-        id="grad_clip_chronic",
-        title="Clipping is active at most steps",
-        family="optimization",
-        part=Part.SUSCEPTIBILITY,
-        needs=(Role.GRAD_NORM, Role.CLIP),
-        replay="replay with the clip at the 99th percentile of the healthy norm: progress is faster (R7)",
-        manual="""
-Gradient clipping cuts so often that it sets the learning rate.
-
-What happened
-When most gradients are longer than the threshold, every step has the same length: the run trains on normalised
-gradients with a hidden learning rate that follows clip / norm. A rising gradient norm then slows learning silently.
-
-How it shows in logs
-The norm before clipping is at or above the threshold in more than half of the last 300 logged points, outside the
-warmup. Healthy runs clip in at most about 0.5 % of steps, and a public watcher script alerts at 5 %. The loss makes
-slow, even progress or sits on a plateau; nothing spikes.
-
-What would contradict it
-The threshold lies far above the 99th percentile of the logged norm. The logged norm is the one after clipping: then
-it never exceeds the threshold and says nothing.
-
-Looks like, but is not
-lr_too_low_or_zero: the learning rate itself is too small and the norms are far below the clip.
-
-grad_clip_missing: the opposite fault, rare large gradients without a bound.
-
-How to confirm
-Repeat a stretch with the clip at the 99th percentile (R7). Faster progress at the same learning rate confirms it.
-Compare the distance travelled per step with learning rate x gradient norm.
-
-Fix
-Set the clip between the 95th and 99th percentile of a healthy window, or clip per tensor so that one large tensor
-does not shrink all others. Lower the learning rate if removing the clip shows instability.
-
-References
-A public W&B watcher script calibrated on six healthy runs of 130M to 1.2B parameters (clip share at most 0.5 %, alert
-at 5 %). The bound of one half is our own.
-""",
-    ),
-    Unseen(
         id="adam_correlated_updates",
         title="Adam's updates became correlated in time",
         family="optimization",
@@ -217,47 +136,6 @@ z-loss, which stopped one published late divergence, though others saw no gain f
 References
 SmolLM3 training playbook (no decay on embeddings). Marin 8B report (late divergence at low learning rate stopped by
 z-loss). Reported: OLMo 2, 2025, arXiv 2501.00656.
-""",
-    ),
-    Unseen(
-        id="tail_grad_growth",
-        title="The gradient norm rises as the learning rate falls",
-        family="optimization",
-        part=Part.AMPLIFIER,
-        needs=(Role.LR, Role.GRAD_NORM, Role.PARAM_NORM),
-        replay="a constant learning rate flattens it (R6)",
-        manual="""
-Late growth of the gradient norm that decay, schedule and normalised layers bring about by themselves. Harmless.
-
-What happened
-With weight decay on normalised layers, the ratio of gradient to weight norm settles near sqrt(2 x decay / learning
-rate). As the schedule lowers the learning rate, the weights shrink relative to the gradient and its norm rises.
-Nothing is wrong.
-
-How it shows in logs
-In the decay or tail phase the logarithm of the gradient norm falls on a line against the logarithm of the learning
-rate, with a slope near -0.5 (-0.3 to -0.7), and the loss is still falling.
-
-What would contradict it
-The loss rises with the gradient norm, or the slope is not near -1/2.
-
-Looks like, but is not
-lr_decay_too_slow: gradient and activation norms drift up and the loss follows.
-
-weight_decay_misapplied: one group's norm drifts.
-
-attention_logit_growth: the logits grow too.
-
-How to confirm
-Fit log gradient norm against log learning rate over the decay phase. A replayed stretch at constant learning rate
-(R6) shows a flat norm.
-
-Fix
-None needed. Where the growth itself is unwanted, the corrected decay of AdamC removes it; one public 32B run used it
-in its decay phase.
-
-References
-Defazio 2025, arXiv 2506.02285. Marin 32B retrospective.
 """,
     ),
     Unseen(

@@ -8,44 +8,6 @@ from forensics.vocabulary import Role
 
 TABLE: tuple[Unseen, ...] = (
     Unseen(
-        id="resume_scaler_reset",
-        title="The loss scale was reset at the resume",
-        family="resume",
-        part=Part.TRIGGER,
-        needs=(Role.LOSS_SCALE, Role.SKIPPED, "marks of a resume"),
-        replay="audit the scaler in the checkpoint (R11)",
-        manual="""
-The scaler began again at its initial scale after a resume.
-
-What happened
-The scaler's state was not in the checkpoint or was not loaded. It starts at its initial scale, overflows, and halves
-until it is back; those steps are skipped.
-
-How it shows in logs
-The loss scale jumps by a factor of 4 or more at the resume and is then halved within about 20 steps. The loss moves
-little or not at all.
-
-What would contradict it
-The run is in bf16 or float32. The scale is continuous.
-
-Looks like, but is not
-scale_calibration_skips: the same search at the start of a run.
-
-fp16_grad_overflow: no resume before it.
-
-resume_optimizer_lost: the loss rises after the resume.
-
-How to confirm
-Audit the checkpoint for the scaler's state (R11).
-
-Fix
-Save and restore the scaler with the checkpoint.
-
-References
-Lightning issue 10766 (a hypothesis there). The rule is our own.
-""",
-    ),
-    Unseen(
         id="replica_desync",
         title="Replicas drifted apart",
         family="resume",
