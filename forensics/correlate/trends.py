@@ -1,0 +1,112 @@
+"""Slow movements before an event, and signals that have no role of their own. For causes that work over hundreds of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.correlate.move import LEAD_POINTS, Move
+from forensics.correlate.view import View
+from forensics.model import FloatArray
+from forensics.primitives.lr_schedule import LrSchedule
+from forensics.primitives.prepared import Prepared, prepare
+from forensics.vocabulary import normalise
+
+__all__ = ["LrSchedule", "Prepared", "Trend", "lead_of", "named", "rank_correlation", "together", "trend_before"]
+
+TREND_POINTS = 500
+"""Logged points before an event over which a trend is measured (catalogue: at least 500 steps)."""
+
+FEWEST = 40
+"""Fewer points than this show no trend."""
+
+BLOCKS = 10
+"""A trend is measured between medians of this many blocks: single points do not matter."""
+
+TAU = 0.6
+"""Kendall's tau of the blocks against time from which they have a direction (catalogue: drift)."""
+
+SDS = 3.0
+"""Change from first to last block, in noise sds, that counts (catalogue: drift)."""
+
+CALM_LEAD = 12
+"""The last points before the onset belong to the event and not to the trend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A lasting movement in one direction. ``factor`` is end over start, NaN where a sign changes; ``sds`` is signed."""
+
+    name: str
+    first_step: int
+    last_step: int
+    start: float
+    end: float
+    factor: float
+    sds: float
+
+    @property
+    def rises(self) -> bool:
+        """Upwards."""
+        return self.sds > 0
+
+
+def trend_before(signal: Prepared | None, step: int) -> Trend | None:
+    """The trend of a signal over the points before a step; None where there is none, or too little is logged."""
+    if signal is None:
+        return None
+    stop = max(signal.at(step) - CALM_LEAD, 0)
+    first = max(0, stop - TREND_POINTS)
+    window = signal.u[first:stop]
+    if len(window) < FEWEST:
+        return None
+    levels = np.array([np.median(block) for block in np.array_split(window, BLOCKS)])
+    later, earlier = np.triu_indices(BLOCKS, 1)[1], np.triu_indices(BLOCKS, 1)[0]
+    tau = float(np.sign(levels[later] - levels[earlier]).mean())
+    noise = max(float(np.median(signal.noise[first:stop])), 1e-12)
+    sds = float(levels[-1] - levels[0]) / noise
+    if abs(tau) < TAU or abs(sds) < SDS or tau * sds < 0:
+        return None
+    start, end = signal.original(float(levels[0])), signal.original(float(levels[-1]))
+    return Trend(signal.name, int(signal.steps[first]), int(signal.steps[stop - 1]), start, end, _ratio(end, start), sds)
+
+
+def lead_of(view: View, move: Move | None) -> int | None:
+    """Steps by which another signal left its level before the loss did; None where the cadence cannot tell, or nothing moved."""
+    if move is None or move.onset_step is None or view.rise is None:
+        return None
+    lead = view.rise.onset_step - move.onset_step
+    coarsest = max(move.every, view.every)
+    return lead if coarsest <= 1 or abs(lead) > LEAD_POINTS else None
+
+
+def named(view: View, *words: str) -> tuple[Prepared, ...]:
+    """Signals whose logged name holds all the words (lower case), whatever their role."""
+    chosen = [s for s in view.run.signals if all(word in normalise(s.name) for word in words) and len(s)]
+    return tuple(prepare(s, view.curves.attempts) for s in chosen)
+
+
+def together(a: Prepared, b: Prepared, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    """Values of two signals at the steps both logged, from ``first`` to ``last``."""
+    steps, left, right = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
+    inside = (steps >= first) & (steps <= last)
+    return a.values[left[inside]], b.values[right[inside]]
+
+
+def rank_correlation(a: FloatArray, b: FloatArray) -> float:
+    """Spearman's correlation; 0 where one of the two is constant or fewer than three points are given."""
+    if len(a) < 3 or (a == a[0]).all() or (b == b[0]).all():
+        return 0.0
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    middles: FloatArray = ends - (counts - 1) / 2.0
+    return np.asarray(middles[inverse])
+
+
+def _ratio(end: float, start: float) -> float:
+    return end / start if start * end > 0 else float("nan")
