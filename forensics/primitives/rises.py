@@ -58,6 +58,9 @@ TOWERS = 3.0
 FEWEST_BEFORE = 3
 """A rise needs this many points before it, or there is nothing it rose from."""
 
+FEWEST_STEPS, UNSETTLED = 7, 3.0
+"""Steps that show how smoothly a curve falls, and the robust z of a step up that ends it."""
+
 BRIDGE = 2.5
 """Sds that a point before a gap must be raised by to belong to the rise."""
 
@@ -304,6 +307,8 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     peak = onset + int(np.argmax(u[onset:stop]))
     if end is None and n - peak <= LAST and onset < YOUNG and u[peak] - base > 10 * sd:
         onset = min(onset, _last_calm(u, peak, sd))
+    if onset < YOUNG:
+        onset = _unsettled(u, onset)
     return Rise(onset, peak, end, base, top, candidate.score, candidate.p_value, width)
 
 
@@ -352,6 +357,17 @@ def _walk_back(u: FloatArray, first: int, base: float, sd: float) -> int:
         else:
             break
     return first
+
+
+def _unsettled(u: FloatArray, onset: int) -> int:
+    """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise."""
+    steps = np.diff(u[: onset + 1])
+    for k in range(max(FEWEST_STEPS, onset - 12), onset):
+        before = steps[: k - 1]
+        spread = max(MAD_TO_SD * float(np.median(np.abs(before - np.median(before)))), TINY)
+        if steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread:
+            return k
+    return onset
 
 
 def _walk_down(u: FloatArray, onset: int, base: float, sd: float) -> tuple[int, float]:
