@@ -8,12 +8,22 @@ from forensics.causes.architecture import attention_logit_growth, gradient_explo
 from forensics.causes.data import (
     bad_batch_outlier,
     batch_state_interaction,
+    data_order_correlated,
     data_repeat_after_resume,
+    degenerate_data_pocket,
     epoch_boundary_step,
+    input_scale_mismatch,
+    label_noise_or_shuffle,
+    long_sequence_outlier,
     loss_mask_error,
     mixture_shift,
     nan_in_input,
     overfitting,
+    packing_imbalance,
+    repeated_ngram_docs,
+    target_leak_or_format,
+    tokenizer_vocab_mismatch,
+    worker_rng_duplicate,
 )
 from forensics.causes.hardware import sdc_transient
 from forensics.causes.optimization import (
@@ -97,5 +107,15 @@ RULES: tuple[ModuleType, ...] = (
     lr_schedule_miscounted,
     grad_clip_chronic,
     tail_grad_growth,
+    degenerate_data_pocket,
+    data_order_correlated,
+    long_sequence_outlier,
+    packing_imbalance,
+    label_noise_or_shuffle,
+    target_leak_or_format,
+    tokenizer_vocab_mismatch,
+    input_scale_mismatch,
+    worker_rng_duplicate,
+    repeated_ngram_docs,
 )
 """Every cause with a rule of its own; look-alikes first, because they are tested first."""

@@ -11,9 +11,9 @@ from forensics.correlate.view import View
 from forensics.model import FloatArray
 from forensics.primitives.lr_schedule import LrSchedule
 from forensics.primitives.prepared import Prepared, prepare
-from forensics.vocabulary import normalise
+from forensics.vocabulary import Role, normalise
 
-__all__ = ["LrSchedule", "Prepared", "Trend", "lead_of", "named", "rank_correlation", "together", "trend_before"]
+__all__ = ["LrSchedule", "Prepared", "Sources", "Trend", "lead_of", "named", "rank_correlation", "sources", "together", "trend_before"]
 
 TREND_POINTS = 500
 """Logged points before an event over which a trend is measured (catalogue: at least 500 steps)."""
@@ -110,3 +110,22 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 def _ratio(end: float, start: float) -> float:
     return end / start if start * end > 0 else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Losses of single data sources that moved with the event, and those that did not."""
+
+    moved: tuple[str, ...]
+    calm: tuple[str, ...]
+
+
+def sources(view: View) -> Sources | None:
+    """Which of the losses per source moved; None where fewer than two are logged."""
+    moves = [(s.name, view.move_of(s)) for s in view.curves.every(Role.LOSS_BY_SOURCE) if len(s)]
+    known = [(name, move) for name, move in moves if move is not None]
+    if len(known) < 2:
+        return None
+    near = LEAD_POINTS * view.every
+    moved = [name for name, move in known if move.onset_step is not None and abs(move.onset_step - view.anchor) <= near]
+    return Sources(tuple(moved), tuple(name for name, _ in known if name not in moved))
