@@ -6,7 +6,7 @@ Each is imported when it is first asked for: a log that is plainly W&B's never p
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -97,18 +97,18 @@ class Parsers:
 @lru_cache(maxsize=1)
 def parsers() -> Parsers:
     """All parsers. One that fails to import is left out and named in ``failed``."""
-    return Parsers(waiting=_loaders())
+    return Parsers(waiting=_loaders(MODULES))
 
 
-def _loaders() -> Iterator[tuple[str, Loader]]:
-    for name in (m for m in MODULES if not m.startswith(CONSOLE)):
+def _loaders(names: Sequence[str]) -> Iterator[tuple[str, Loader]]:
+    for name in (m for m in names if not m.startswith(CONSOLE)):
         yield f"parser {name}", _module(name)
     if _registered():
         from importlib.metadata import entry_points  # noqa: PLC0415 - costs 0.04 s of import
 
         for entry in entry_points(group=GROUP):
             yield f"plugin {entry.name}", cast("Loader", entry.load)
-    for name in (m for m in MODULES if m.startswith(CONSOLE)):
+    for name in (m for m in names if m.startswith(CONSOLE)):
         yield f"parser {name}", _module(name)
 
 
@@ -118,8 +118,6 @@ def _module(name: str) -> Loader:
 
 def _registered() -> bool:
     """Whether any installed package names the group; asked of the files themselves, for nearly always none does."""
-    if "importlib.metadata" in sys.modules:
-        return True
     for folder in map(Path, sys.path):
         try:
             for place in folder.iterdir():

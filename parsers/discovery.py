@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from forensics.model import Damage
-from forensics.parsers import builtin
+from forensics.parsers import builtin, console, mlflow_files
 from forensics.parsers.grouping import DiscoveredRun, FoundSource, attach, group
 from forensics.parsers.interface import Claim, RunKey, Source
 
@@ -67,16 +67,18 @@ def discover(path: Path) -> Discovery:
     if not path.exists():
         raise FileNotFoundError(path)
     finds = _Finds()
-    finds.damage.extend(Damage(str(path), problem, "the files only it can read") for problem in builtin.parsers().failed)
     if path.is_dir():
-        for item in _Walk(path, finds.damage):
-            _offer(item, finds)
+        walk = _Walk(path, finds.damage)
+        for item in walk:
+            if _offer(item, finds) == mlflow_files.NAME:
+                walk.closed.update(item / name for name in mlflow_files.FOLDERS)
         _drop_weak(finds)
         runs = group(path, finds.claims)
     else:
         _offer(path, finds)
         runs = group(path.parent, finds.claims)
         finds.adjuncts = _beside(path)
+    finds.damage.extend(Damage(str(path), problem, "the files only it can read") for problem in builtin.parsers().problems)
     runs = attach(runs, finds.adjuncts)
     if len(runs) == 1:
         runs = [replace(runs[0], damage=tuple(finds.damage), path=runs[0].path if path.is_dir() else path)]
@@ -97,6 +99,8 @@ class _Walk:
     damage: list[Damage]
     seen: set[str] = field(default_factory=set)
     entries: int = 0
+    closed: set[Path] = field(default_factory=set)
+    """Folders that are read as a part of their parent."""
 
     def __iter__(self) -> Iterator[Path]:
         inside = self.root.resolve()
@@ -113,7 +117,7 @@ class _Walk:
                 if not self._is_new(item, inside):
                     continue
                 if item.is_dir():
-                    if item.name not in SKIPPED_FOLDERS:
+                    if item.name not in SKIPPED_FOLDERS and item not in self.closed:
                         below.append(item)
                 elif item.is_file() and item.suffix.lower() not in SKIPPED_SUFFIXES:
                     yield item
@@ -156,22 +160,22 @@ def _beside(path: Path) -> list[FoundSource]:
     return finds.adjuncts
 
 
-def _offer(path: Path, finds: _Finds) -> None:
-    """Let every parser look at the head of a path and keep the best claim."""
+def _offer(path: Path, finds: _Finds) -> str:
+    """Let every parser look at the head of a path and keep the best claim; the name of its parser, "" where there is none."""
     try:
         if not path.is_dir() and not path.is_file():
             raise OSError(errno.EINVAL, "neither a file nor a folder")
         source = Source.of(path)
     except OSError as problem:
         finds.damage.append(Damage(str(path), f"cannot be opened ({problem.strerror})", "the whole file"))
-        return
+        return ""
     if not source.is_dir and _is_log(path) and (source.size == 0 or source.head.startswith(LFS_MARK)):
         what = "empty file" if source.size == 0 else "a Git LFS pointer stands in place of the file"
         finds.damage.append(Damage(str(path), what, "the whole file"))
-        return
+        return ""
     if path.suffix.lower() == ".gz" and _is_log(path.with_suffix("")):
         finds.damage.append(Damage(str(path), "a compressed log is not read; unpack it first", "the whole file"))
-        return
+        return ""
     best = _best_claim(source, finds)
     if best is None:
         finds.unclaimed += not source.is_dir and not _is_pointer(path)
@@ -179,11 +183,14 @@ def _offer(path: Path, finds: _Finds) -> None:
         finds.adjuncts.append(FoundSource(path, best.parser, best.runs[0] if best.runs else RunKey(), source.size))
     else:
         finds.claims.append((source, best))
+    return "" if best is None else best.parser
 
 
 def _best_claim(source: Source, finds: _Finds) -> Claim | None:
     best: Claim | None = None
-    for parser in builtin.parsers().loaded:
+    for parser in builtin.parsers():
+        if parser.NAME.startswith(builtin.CONSOLE) and _is_no_console(source, best):
+            break
         try:
             claim = parser.sniff(source)
         except Exception as problem:  # noqa: BLE001 - a parser that fails on a head must not hide the others
@@ -193,6 +200,12 @@ def _best_claim(source: Source, finds: _Finds) -> Claim | None:
         if claim is not None and (best is None or claim.confidence > best.confidence):
             best = claim
     return best
+
+
+def _is_no_console(source: Source, best: Claim | None) -> bool:
+    if source.is_dir or source.path.suffix.lower() in console.OTHER_SUFFIXES:
+        return True
+    return best is not None and best.confidence >= console.SUREST
 
 
 def _is_log(path: Path) -> bool:

@@ -16,6 +16,8 @@ from forensics.parsers.sink import Sink
 NAME = "mlflow_files"
 
 STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
+FOLDERS = ("metrics", "params", "tags")
+"""Folders of a run that hold its values, one file each."""
 MAX_TEXT = 1 << 16
 MAX_FILES = 50_000
 SMALL = 1 << 14
@@ -51,8 +53,8 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:
     sink.note("finished", status not in {"RUNNING", "SCHEDULED", ""})
     if meta.get("start_time"):
         sink.note("start_time", _seconds(meta["start_time"]))
-    sink.config({name: plain(_text(path)) for name, path in _files(source.path / "params")})
-    for name, path in _files(source.path / "metrics"):
+    sink.config({name: plain(_text(path)) for name, path in _files(source.path / "params", sink)})
+    for name, path in _files(source.path / "metrics", sink):
         _metric(name, path, sink)
 
 
@@ -105,13 +107,17 @@ def _read_fast(name: str, data: bytes, sink: Sink) -> bool:
     return True
 
 
-def _files(root: Path) -> Iterator[tuple[str, Path]]:
+def _files(root: Path, sink: Sink) -> Iterator[tuple[str, Path]]:
+    def unlisted(problem: OSError) -> None:
+        sink.damage(f"{problem.filename} cannot be listed ({problem.strerror})", "everything in it")
+
     count = 0
-    for folder, folders, files in os.walk(root):
+    for folder, folders, files in os.walk(root, onerror=unlisted if root.exists() else None):
         folders.sort()
         for file in sorted(files):
             count += 1
             if count > MAX_FILES:
+                sink.damage(f"more than {MAX_FILES} files in {root.name}", "the files past that number")
                 return
             path = Path(folder, file)
             yield path.relative_to(root).as_posix(), path

@@ -21,6 +21,7 @@ from typing import IO, cast
 import numpy as np
 
 from forensics.model import IntArray, NumArray
+from forensics.parsers.console import OTHER_SUFFIXES
 from forensics.parsers.interface import Source
 from forensics.parsers.sink import Sink
 
@@ -33,11 +34,6 @@ MAX_UNPACKED = 1 << 36
 """Bytes read of a compressed log: it must end even where the file is made to unpack for ever."""
 
 TEXT_SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".output", ".text", ".console"})
-OTHER_SUFFIXES = frozenset(
-    {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".toml", ".xml", ".md", ".rst", ".ipynb", ".wandb", ".db", ".sqlite"}
-    | {".parquet", ".arrow", ".sh", ".slurm", ".sbatch", ".cfg", ".ini", ".c", ".cu", ".cpp", ".h", ".diff", ".patch", ".tex"}
-)
-"""Formats of their own, and texts that quote logs."""
 NOT_LOGS = re.compile(r"(readme|license|licence|notice|changelog|changes|contributing|authors|requirements|constraints|todo|notes?)\b", re.IGNORECASE)
 
 NUMBER = (
