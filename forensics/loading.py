@@ -5,7 +5,9 @@ Nothing here imports detection or causes, so that commands that only read stay a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +60,18 @@ def load(path: Path | str, *, metrics: Mapping[str, str] | None = None, choose: 
         damaged = "; ".join(f"{d.what} (lost: {d.lost})" for d in run.damage[:5])
         raise InputError(f"no point could be read from {path}" + (f": {damaged}" if damaged else ""), "is the file complete? was anything logged?")
     return run
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """No search for reference cycles: reading makes millions of objects and no cycles among them."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def describe(signal: Signal) -> SignalInfo:

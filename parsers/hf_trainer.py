@@ -73,7 +73,9 @@ def load(source: Source, sink: Sink | None = None) -> History:
         return _salvage(data.decode("utf-8", errors="replace"), reason)
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         return History((), {}, "no log_history in the file")
-    entries = tuple(e for e in state["log_history"] if isinstance(e, dict))
+    entries = tuple(state["log_history"])
+    if set(map(type, entries)) - {dict}:
+        entries = tuple(e for e in entries if isinstance(e, dict))
     if len(entries) < len(state["log_history"]):
         problem = f"{len(state['log_history']) - len(entries)} entries of log_history are no objects"
     return History(entries, {k: v for k, v in state.items() if k != "log_history"}, problem)
@@ -118,18 +120,18 @@ def _salvage(text: str, reason: Exception) -> History:
 
 def _emit(history: History, sink: Sink) -> None:
     """Write the numbers. Entries with the same keys are handled together: a log has a handful of key sets, not of entries."""
+    steps = [entry.get("step") for entry in history.entries]
+    kept: Sequence[Mapping[str, object]] = history.entries
+    numbers: Sequence[int] = range(1, len(kept) + 1)
+    if set(map(type, steps)) - {int} or not all(-(2**63) < bound < 2**63 for bound in (min(steps, default=0), max(steps, default=0))):  # type: ignore[type-var,operator]
+        numbers = [number for number, step in enumerate(steps, start=1) if _is_step(step)]
+        kept = [history.entries[number - 1] for number in numbers]
+        steps = [int(step) for step in steps if _is_step(step)]  # type: ignore[call-overload]
     alike: dict[tuple[str, ...], list[int]] = {}
-    steps: list[int] = []
-    numbers: list[int] = []
-    kept: list[Mapping[str, object]] = []
-    for number, entry in enumerate(history.entries, start=1):
-        step = entry.get("step")
-        if isinstance(step, bool) or not isinstance(step, (int, float)) or not abs(step) < 2**63:
-            continue
-        alike.setdefault(tuple(entry), []).append(len(kept))
-        steps.append(int(step))
-        numbers.append(number)
-        kept.append(entry)
+    for row, keys in enumerate(map(tuple, kept)):
+        if keys not in alike:
+            alike[keys] = []
+        alike[keys].append(row)
     without = len(history.entries) - len(kept)
     if without:
         sink.damage(f"{without} entries have no step", f"{without} entries")
@@ -142,6 +144,10 @@ def _emit(history: History, sink: Sink) -> None:
         column = column_of(rows, values, len(steps))
         assert column.values is not None
         sink.points(key, step_array[index[order]], column.values[order], records=record_array[index[order]])
+
+
+def _is_step(step: object) -> bool:
+    return not isinstance(step, bool) and isinstance(step, (int, float)) and abs(step) < 2**63
 
 
 def _cells(entries: Sequence[Mapping[str, object]], alike: Mapping[tuple[str, ...], list[int]]) -> dict[str, tuple[list[int], list[object]]]:

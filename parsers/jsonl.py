@@ -38,8 +38,8 @@ HEAD_ROWS = 1_000
 """Rows from which the columns of a block are guessed; what is counted afterwards decides whether the guess was right."""
 
 _NON_FINITE = ((b"-Infinity", -np.inf), (b"Infinity", np.inf), (b"NaN", np.nan))
-_STAND_INS = (b"-1.6180339887498949e-291", b"1.6180339887498949e-291", b"2.7182818284590451e-291")
-"""Numbers that stand for the three words while polars reads a block; checked not to occur in it."""
+_STAND_INS = (b"-3.1415926535897931e-291", b"1.6180339887498949e-291", b"2.7182818284590451e-291")
+"""Numbers that stand for the three words while polars reads a block, none a part of another; checked not to occur in it."""
 
 
 @dataclass(slots=True)
@@ -134,9 +134,18 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a 
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Blocks of whole lines; a line longer than MAX_LINE comes in pieces, which then are bad lines."""
-    while block := file.read(BLOCK):
-        yield block if block.endswith(b"\n") else block + file.readline(MAX_LINE)
+    """Blocks of whole lines, each copied once; a line longer than MAX_LINE comes in pieces, which then are bad lines."""
+    start = 0
+    while True:
+        file.seek(start + BLOCK - 1)
+        file.readline(MAX_LINE)
+        stop = file.tell()
+        file.seek(start)
+        block = file.read(stop - start)
+        if not block:
+            return
+        yield block
+        start += len(block)
 
 
 def _read_fast(block: bytes, reading: _Reading) -> bool:
@@ -218,6 +227,8 @@ def _count(block: bytes, letter: str) -> int:
 def _swap(block: bytes) -> tuple[bytes, dict[float, float]] | None:
     """The block with stand-ins for NaN and the infinities, and what each stands for; None where that is not safe."""
     meaning: dict[float, float] = {}
+    if b"N" not in block and b"I" not in block:  # one letter is found ten times faster than a word
+        return block, meaning
     for (word, value), stand_in in zip(_NON_FINITE, _STAND_INS, strict=True):
         if word not in block:
             continue

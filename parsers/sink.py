@@ -92,7 +92,7 @@ class Sink:
         step_array = np.asarray(steps, dtype=np.int64)
         value_array = np.asarray(values)
         if value_array.dtype != np.int64:
-            value_array = value_array.astype(np.float64)
+            value_array = value_array.astype(np.float64, copy=False)
         if len(step_array) != len(value_array):
             raise ValueError(f"{name}: {len(step_array)} steps but {len(value_array)} values")
         if len(step_array) == 0:
