@@ -5,13 +5,11 @@ They are listed in the case as not visible in the run's logs, and have a manual 
 
 from __future__ import annotations
 
-from forensics.causes.unseen import architecture, data_content, data_order, hardware, optimization, precision, resume, rl
+from forensics.causes.unseen import architecture, hardware, optimization, precision, resume, rl
 from forensics.causes.unseen.entry import Unseen
 
 UNSEEN: tuple[Unseen, ...] = (
     *optimization.TABLE,
-    *data_content.TABLE,
-    *data_order.TABLE,
     *precision.TABLE,
     *architecture.TABLE,
     *resume.TABLE,
