@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -43,50 +44,62 @@ MODULES = (
 GROUP = "forensics.parsers"
 
 CONSOLE = "console."
-"""Modules that are asked last, after those that others registered: they know a text by its lines."""
 
 Loader = Callable[[], Parser]
+Waiting = Iterable[tuple[str, Loader]]
 
 
 class Parsers:
-    """The parsers in the order they are asked, and a sentence for each that could not be loaded."""
+    """The parsers in the order they are asked, and a sentence for each that could not be loaded.
 
-    def __init__(self, loaded: Iterable[Parser] = (), failed: Iterable[str] = (), waiting: Iterable[tuple[str, Loader]] = ()) -> None:
-        self._loaded = list(loaded)
-        self._waiting = iter(waiting)
+    Those of console logs are asked last, after those that others registered: they know a text by its lines.
+    """
+
+    def __init__(self, loaded: Iterable[Parser] = (), failed: Iterable[str] = (), waiting: Waiting = (), console: Waiting = ()) -> None:
+        self._plain = list(loaded)
+        self._console: list[Parser] = []
+        self._waiting, self._waiting_console = iter(waiting), iter(console)
         self.problems = list(failed)
         """What failed so far; ``failed`` loads the rest first."""
 
-    def __iter__(self) -> Iterator[Parser]:
-        place = 0
-        while place < len(self._loaded) or self._load():
-            yield self._loaded[place]
-            place += 1
+    def plain(self) -> Iterator[Parser]:
+        """Those of structured logs."""
+        return self._each(self._plain, self._waiting)
+
+    def console(self) -> Iterator[Parser]:
+        """Those of console logs."""
+        return self._each(self._console, self._waiting_console)
 
     @property
     def loaded(self) -> tuple[Parser, ...]:
         """All of them."""
-        return tuple(self)
+        return (*self.plain(), *self.console())
 
     @property
     def failed(self) -> tuple[str, ...]:
         """All that could not be loaded."""
-        for _ in self:
+        for _ in chain(self.plain(), self.console()):
             pass
         return tuple(self.problems)
 
     def named(self, name: str) -> Parser:
         """The parser of a claim. Raises KeyError."""
-        for parser in self:
+        for parser in chain(self.plain(), self.console()):
             if name == parser.NAME:
                 return parser
         raise KeyError(name)
 
-    def _load(self) -> bool:
+    def _each(self, loaded: list[Parser], waiting: Iterator[tuple[str, Loader]]) -> Iterator[Parser]:
+        place = 0
+        while place < len(loaded) or self._load(loaded, waiting):
+            yield loaded[place]
+            place += 1
+
+    def _load(self, loaded: list[Parser], waiting: Iterator[tuple[str, Loader]]) -> bool:
         """Load one more; False where there is none."""
-        for label, load in self._waiting:
+        for label, load in waiting:
             try:
-                self._loaded.append(load())
+                loaded.append(load())
             except Exception as problem:  # noqa: BLE001 - one broken parser must not take the others with it
                 self.problems.append(f"{label} could not be loaded ({type(problem).__name__}: {problem})")
             else:
@@ -97,19 +110,21 @@ class Parsers:
 @lru_cache(maxsize=1)
 def parsers() -> Parsers:
     """All parsers. One that fails to import is left out and named in ``failed``."""
-    return Parsers(waiting=_loaders(MODULES))
+    console = [name for name in MODULES if name.startswith(CONSOLE)]
+    plain = [name for name in MODULES if name not in console]
+    return Parsers(waiting=chain(_own(plain), _others()), console=_own(console))
 
 
-def _loaders(names: Sequence[str]) -> Iterator[tuple[str, Loader]]:
-    for name in (m for m in names if not m.startswith(CONSOLE)):
-        yield f"parser {name}", _module(name)
+def _own(names: Sequence[str]) -> Iterator[tuple[str, Loader]]:
+    return ((f"parser {name}", _module(name)) for name in names)
+
+
+def _others() -> Iterator[tuple[str, Loader]]:
     if _registered():
         from importlib.metadata import entry_points  # noqa: PLC0415 - costs 0.04 s of import
 
         for entry in entry_points(group=GROUP):
             yield f"plugin {entry.name}", cast("Loader", entry.load)
-    for name in (m for m in names if m.startswith(CONSOLE)):
-        yield f"parser {name}", _module(name)
 
 
 def _module(name: str) -> Loader:

@@ -16,7 +16,7 @@ from pathlib import Path
 from forensics.model import Damage
 from forensics.parsers import builtin, console, mlflow_files
 from forensics.parsers.grouping import DiscoveredRun, FoundSource, attach, group
-from forensics.parsers.interface import Claim, RunKey, Source
+from forensics.parsers.interface import Claim, Parser, RunKey, Source
 
 __all__ = ["DiscoveredRun", "Discovery", "FoundSource", "discover"]
 
@@ -187,10 +187,15 @@ def _offer(path: Path, finds: _Finds) -> str:
 
 
 def _best_claim(source: Source, finds: _Finds) -> Claim | None:
-    best: Claim | None = None
-    for parser in builtin.parsers():
-        if parser.NAME.startswith(builtin.CONSOLE) and _is_no_console(source, best):
-            break
+    parsers = builtin.parsers()
+    best = _best_of(parsers.plain(), source, None, finds)
+    if source.is_dir or source.path.suffix.lower() in console.OTHER_SUFFIXES or (best is not None and best.confidence >= console.SUREST):
+        return best
+    return _best_of(parsers.console(), source, best, finds)
+
+
+def _best_of(parsers: Iterator[Parser], source: Source, best: Claim | None, finds: _Finds) -> Claim | None:
+    for parser in parsers:
         try:
             claim = parser.sniff(source)
         except Exception as problem:  # noqa: BLE001 - a parser that fails on a head must not hide the others
@@ -200,12 +205,6 @@ def _best_claim(source: Source, finds: _Finds) -> Claim | None:
         if claim is not None and (best is None or claim.confidence > best.confidence):
             best = claim
     return best
-
-
-def _is_no_console(source: Source, best: Claim | None) -> bool:
-    if source.is_dir or source.path.suffix.lower() in console.OTHER_SUFFIXES:
-        return True
-    return best is not None and best.confidence >= console.SUREST
 
 
 def _is_log(path: Path) -> bool:

@@ -21,7 +21,8 @@ SPARSE = 16
 """Hash slots per known tag: nearly every tag then has a slot of its own."""
 
 _Hashes: TypeAlias = NDArray[np.uint64]
-_ODD = np.random.default_rng(1).integers(1, 2**63, 64, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+_ODD = np.array([pow(0x9E3779B97F4A7C15, 2 * k + 1, 1 << 64) for k in range(64)], np.uint64)
+"""Odd multipliers: powers of an odd number, which spares the import of numpy.random."""
 
 
 @dataclass(slots=True)
