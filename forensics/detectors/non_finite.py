@@ -27,13 +27,14 @@ def detect(curves: Curves) -> list[Event]:
 
 
 def _explained(curves: Curves) -> set[int]:
-    """Steps at which the loss scale fell: a non-finite gradient there is a skipped step, which is how scaling works."""
+    """Steps at which the loss scale fell, or may have: a non-finite gradient there is a skipped step, which is how scaling works."""
     signal = curves.run.signal(Role.LOSS_SCALE)
     if isinstance(signal, Absent):
         return set()
     curve = signal.curve(curves.attempts)
     falls = np.flatnonzero(curve.values[1:] < curve.values[:-1]) + 1
-    near = np.concatenate([falls - 1, falls, falls + 1])
+    end = np.arange(max(0, len(curve) - 2), len(curve))  # a fall after the last point is not logged any more
+    near = np.concatenate([falls - 1, falls, falls + 1, end])
     return set(curve.steps[np.clip(near, 0, max(len(curve) - 1, 0))].tolist()) if len(curve) else set()
 
 

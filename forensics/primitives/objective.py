@@ -43,6 +43,8 @@ def objective(run: Run) -> Objective:
     names = {normalise(s.name).removeprefix("train_") for s in run.signals}
     if len(names & _GAN_LOSSES) >= 2:
         return Objective.ADVERSARIAL
+    if any(mark in name for name in names for mark in _SELF_SUPERVISED if len(mark) > 4):
+        return Objective.SELF_SUPERVISED
     words = "_".join(f"{normalise(str(k))}_{normalise(v) if isinstance(v, str) else ''}" for k, v in run.config.items()) + "_"
     for kind, marks in ((Objective.SELF_SUPERVISED, _SELF_SUPERVISED), (Objective.ADVERSARIAL, _ADVERSARIAL), (Objective.REINFORCEMENT, _REINFORCEMENT)):
         if any(f"_{mark}_" in f"_{words}" or (len(mark) > 5 and f"_{mark}" in f"_{words}") for mark in marks):

@@ -46,6 +46,7 @@ beta2) of Ma and Yarats 2021.
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -60,6 +61,9 @@ INFO = CauseInfo(
 
 SHORT_STEPS = 30
 """A warmup below this is none: second moments need tens of steps to mean anything."""
+
+LATER_POINTS = 50
+"""Logged points after which a lone spike says little about the warmup."""
 
 EARLY_STEPS = 200
 """Events of a missing warmup come within the memory of the second moments, or within this many steps."""
@@ -93,6 +97,8 @@ def examine(view: View) -> Examination:
         text = f"the learning rate reached its maximum of {schedule.peak:.3g} after {schedule.warmup_steps} steps"
     found.supports(weights.STRONG, text, Role.LR, int(schedule.steps[0]), first)
     found.supports(weights.SUPPORT, f"the event came {age} steps after the start", Role.LOSS, view.anchor)
+    if age > LATER_POINTS * view.every and signs.brief(view):
+        found.contradicts(weights.DOUBT, f"a single spike {age} steps after the start, over with its batch", Role.LOSS)
     if view.settings.adaptive is False:
         found.contradicts(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect")
     found.remedy = "Warm the learning rate up linearly over 500 to 2000 steps (at least 2/(1-beta2)), from the same initial weights."
