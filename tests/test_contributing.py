@@ -18,8 +18,9 @@ EDITS = (
     ("parsers/builtin.py", "MODULES = (\n", '    "pairs",\n'),
     ("forensics/detectors/__init__.py", "from forensics.detectors import (\n", "    slowdown,\n"),
     ("forensics/detectors/__init__.py", "BUILTIN: tuple[ModuleType, ...] = (\n", "    slowdown,\n"),
-    ("forensics/causes/catalogue.py", "from types import ModuleType\n", "\nfrom forensics.causes.data import long_sequence_outlier\n"),
-    ("forensics/causes/catalogue.py", "RULES: tuple[ModuleType, ...] = (\n", "    long_sequence_outlier,\n"),
+    ("forensics/causes/catalogue.py", "from types import ModuleType\n", "\nfrom forensics.causes.data import overlong_batch\n"),
+    ("forensics/causes/catalogue.py", "RULES: tuple[ModuleType, ...] = (\n", "    overlong_batch,\n"),
+    ("tests/test_catalogue.py", '    "data": """\n', "        overlong_batch\n"),
 )
 """What the recipes add to existing files: the file, the line, and what comes below it."""
 
@@ -38,15 +39,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = (root / path).read_text(encoding="utf-8")
         assert text.count(line) == 1, f"{path}: {line!r}"
         (root / path).write_text(text.replace(line, line + more), encoding="utf-8")
-    _drop_page(root / "forensics/causes/unseen/data_order.py", "long_sequence_outlier")
     return root
-
-
-def _drop_page(path: Path, cause: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    start = text.index(f'    Unseen(\n        id="{cause}"')
-    stop = text.index("\n    ),\n", start) + len("\n    ),\n")
-    path.write_text(text[:start] + text[stop:], encoding="utf-8")
 
 
 def _python(tree: Path, *argv: str) -> None:
