@@ -49,11 +49,11 @@ def recurrence(run: Run, event: Event, others: tuple[Event, ...], attempts: int 
     hits = sorted(int(s) for s in same if int(s) in onsets)
     if len(hits) < 2:
         return None
-    p_value = _at_least(len(hits), len(curve), len(same), len(onsets))
+    p_value = at_least(len(hits), len(curve), len(same), len(onsets))
     return Recurrence(_plain(signal.values[curve.index][here]), tuple(hits), p_value)
 
 
-def _at_least(hits: int, points: int, marked: int, drawn: int) -> float:
+def at_least(hits: int, points: int, marked: int, drawn: int) -> float:
     """Chance that ``drawn`` of ``points`` hold at least ``hits`` of the ``marked`` ones (hypergeometric upper tail)."""
 
     def log_choose(n: int, k: int) -> float:
