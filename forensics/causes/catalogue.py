@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from forensics.causes.architecture import attention_logit_growth, gradient_explosion_depth
+from forensics.causes.architecture import (
+    attention_logit_growth,
+    embedding_grad_surge,
+    gan_imbalance,
+    gradient_explosion_depth,
+    init_scale_too_large,
+    moe_router_collapse,
+    moe_router_logit_blowup,
+    output_logit_divergence,
+    residual_growth,
+    vanishing_or_dead_units,
+)
 from forensics.causes.data import (
     bad_batch_outlier,
     batch_state_interaction,
@@ -27,6 +38,7 @@ from forensics.causes.data import (
 )
 from forensics.causes.hardware import sdc_transient
 from forensics.causes.optimization import (
+    adam_correlated_updates,
     adam_v_stale,
     batch_noise_small,
     batch_size_change_unscaled,
@@ -40,11 +52,14 @@ from forensics.causes.optimization import (
     lr_too_low_or_zero,
     lr_warmup_missing,
     momentum_contamination,
+    optimizer_not_stepping,
     sharpness_edge,
     tail_grad_growth,
+    weight_decay_misapplied,
 )
 from forensics.causes.precision import (
     bf16_loss_quantisation,
+    fp8_outlier,
     fp16_activation_overflow,
     fp16_grad_overflow,
     fp16_underflow,
@@ -62,6 +77,7 @@ from forensics.causes.resume import (
     resume_scaler_reset,
     resume_scheduler_lost,
     resume_weights_wrong,
+    train_eval_mode_error,
 )
 
 RULES: tuple[ModuleType, ...] = (
@@ -117,5 +133,18 @@ RULES: tuple[ModuleType, ...] = (
     input_scale_mismatch,
     worker_rng_duplicate,
     repeated_ngram_docs,
+    output_logit_divergence,
+    residual_growth,
+    embedding_grad_surge,
+    moe_router_collapse,
+    moe_router_logit_blowup,
+    gan_imbalance,
+    init_scale_too_large,
+    adam_correlated_updates,
+    weight_decay_misapplied,
+    fp8_outlier,
+    vanishing_or_dead_units,
+    optimizer_not_stepping,
+    train_eval_mode_error,
 )
 """Every cause with a rule of its own; look-alikes first, because they are tested first."""

@@ -19,6 +19,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "batch": ("batch", "batch_size", "train_batch_size", "per_device_train_batch_size", "global_batch_size", "bs", "micro_batch_size"),
     "processes": ("world_size", "num_processes", "n_gpus", "num_gpus", "num_devices"),
     "vocab": ("vocab_size", "padded_vocab_size", "n_vocab"),
+    "width": ("hidden_size", "d_model", "n_embd", "embed_dim", "model_dim"),
+    "init_std": ("init_std", "init_method_std", "initializer_range"),
     "total_steps": ("steps", "max_steps", "total_steps", "train_iters", "max_iters", "num_training_steps"),
 }
 
@@ -44,6 +46,8 @@ class Settings:
     total_steps: float | None = None
     processes: float | None = None
     vocab: float | None = None
+    width: float | None = None
+    init_std: float | None = None
     optimizer: str | None = None
     adaptive: bool | None = None
     half_precision: bool | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +15,20 @@ from forensics.primitives.lr_schedule import LrSchedule
 from forensics.primitives.prepared import Prepared, prepare
 from forensics.vocabulary import Role, normalise
 
-__all__ = ["LrSchedule", "Prepared", "Sources", "Trend", "lead_of", "named", "rank_correlation", "sources", "together", "trend_before"]
+__all__ = [
+    "LrSchedule",
+    "Prepared",
+    "Sources",
+    "Trend",
+    "by_depth",
+    "lead_of",
+    "named",
+    "part_of",
+    "rank_correlation",
+    "sources",
+    "together",
+    "trend_before",
+]
 
 TREND_POINTS = 500
 """Logged points before an event over which a trend is measured (catalogue: at least 500 steps)."""
@@ -29,6 +44,9 @@ TAU = 0.6
 
 SDS = 3.0
 """Change from first to last block, in noise sds, that counts (catalogue: drift)."""
+
+LAYER = re.compile(r"(?:^|_)(?:layers?|blocks?|h|stages?|conv|fc|encoder|decoder)_?(\d{1,3})(?:_|$)")
+"""The number of a layer in a normalised name. Other numbers (l2, beta1) are no layers."""
 
 CALM_LEAD = 12
 """The last points before the onset belong to the event and not to the trend."""
@@ -129,3 +147,19 @@ def sources(view: View) -> Sources | None:
     near = LEAD_POINTS * view.every
     moved = [name for name, move in known if move.onset_step is not None and abs(move.onset_step - view.anchor) <= near]
     return Sources(tuple(moved), tuple(name for name, _ in known if name not in moved))
+
+
+def by_depth(signals: Iterable[Prepared]) -> tuple[Prepared, ...]:
+    """Signals that carry a layer number in their name, in the order of the layers; empty where fewer than two layers do."""
+    layers: dict[int, Prepared] = {}
+    for signal in signals:
+        number = LAYER.search(normalise(signal.name))
+        if number is not None and len(signal):
+            layers.setdefault(int(number.group(1)), signal)
+    return tuple(layers[n] for n in sorted(layers)) if len(layers) > 1 else ()
+
+
+def part_of(signal: Prepared, *words: str) -> bool:
+    """The logged name holds one of the words (lower case) as one of its own words."""
+    own = normalise(signal.name).split("_")
+    return any(word in own for word in words)

@@ -88,44 +88,6 @@ Qiu and Yao 2025, arXiv 2510.04212.
 """,
     ),
     Unseen(
-        id="fp8_outlier",
-        title="An outlier breaks float8 training",
-        family="precision",
-        part=Part.SUSCEPTIBILITY,
-        needs=(Role.ACT_MAX, "amax history of float8 tensors", Role.TOKENS),
-        replay="replay in bf16 (R5), or with a smoothed SwiGLU (R14)",
-        manual="""
-A rare large activation does not fit the scale of a float8 tensor.
-
-What happened
-One scale per tensor, often taken from past steps, must cover all values. Late in training, the product inside SwiGLU
-aligns and produces sporadic outliers; they saturate or crush everything else.
-
-How it shows in logs
-The largest input of the down projection jumps tenfold or more, sporadically and late (about 200 billion tokens in a
-7B study), and the loss diverges in float8 only.
-
-What would contradict it
-A bf16 twin shows the same event.
-
-Looks like, but is not
-residual_growth: holds in any precision.
-
-attn_kernel_rounding_bias: in bf16 attention.
-
-low_precision_reduce_or_norm: tied to reductions, not to activations.
-
-How to confirm
-Replay the steps in bf16 (R5): calm. Replay with a smoothed SwiGLU (R14): calm in float8 too.
-
-Fix
-Scale by tile or block, use the current instead of the delayed maximum, keep that tensor in bf16.
-
-References
-Fishman et al. 2024, arXiv 2409.12517. DeepSeek-V3 (float8 with tile-wise scales).
-""",
-    ),
-    Unseen(
         id="low_precision_reduce_or_norm",
         title="Reductions or norms in 16 bit",
         family="precision",

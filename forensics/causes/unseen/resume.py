@@ -154,42 +154,4 @@ References
 OPT-175B, the lineage of runs 11.x and 12.x.
 """,
     ),
-    Unseen(
-        id="train_eval_mode_error",
-        title="The model was left in the wrong mode",
-        family="resume",
-        part=Part.TRIGGER,
-        needs=(Role.VAL_LOSS, Role.LOSS, "steps of evaluations"),
-        replay="replay with dropout and normalisation in training mode (R14)",
-        manual="""
-After an evaluation the model trains on in evaluation mode, or with averaged weights.
-
-What happened
-eval() was not undone, or the weights were swapped for their average and not swapped back. Dropout is off, BatchNorm
-uses running statistics, or training continues from other weights.
-
-How it shows in logs
-A shift of the loss that begins one step after an evaluation and repeats with the evaluation interval; the noise level
-changes with it.
-
-What would contradict it
-The shift is not tied to evaluations.
-
-Looks like, but is not
-data_order_correlated: the period is that of the data.
-
-epoch_boundary_step: the period is an epoch.
-
-norm_layer_instability: evaluation suffers, training does not.
-
-How to confirm
-Replay the steps after an evaluation in training mode (R14) and compare with the log.
-
-Fix
-Set the mode explicitly at the start of every training step; restore weights in a finally block.
-
-References
-Our own rule.
-""",
-    ),
 )
