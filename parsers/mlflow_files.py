@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,16 +68,19 @@ def _metric(name: str, path: Path, sink: Sink) -> None:
     sink.progress(len(data))
     if len(data) > SMALL and _read_fast(name, data, sink):
         return
+    lines = [(number, line.split()) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+    width = Counter(len(parts) for _, parts in lines).most_common(1)[0][0] if lines else 0
     rows: list[tuple[int, float, int, int]] = []
     bad: list[int] = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        parts = line.split()
-        if not parts:
-            continue
+    for number, parts in lines:
         try:
-            rows.append((int(parts[0]), float(parts[1]), int(parts[2]) if len(parts) > 2 else len(rows), number))
+            if len(parts) != width:
+                raise ValueError
+            rows.append((int(parts[0]), float(parts[1]), int(parts[2]) if width > 2 else len(rows), number))
         except (ValueError, IndexError):
             bad.append(number)
+    if rows and rows[-1][3] == lines[-1][0] and not data.endswith(b"\n") and len(rows) > 1 and rows[-1][2] <= rows[-2][2]:
+        bad.append(rows.pop()[3])  # the file ends inside the step: 1234 may have become 12
     if bad:
         sink.damage(f"metric {name}: {len(bad)} lines are not `timestamp value step` (first: line {bad[0]})", f"{len(bad)} points of {name}")
     if rows:

@@ -35,10 +35,17 @@ def run(tmp_path: Path) -> Path:
 def test_bad_lines_are_counted_and_skipped(run: Path) -> None:
     (run / "metrics/loss").write_bytes(b"1000 1.5 0\nwhat\n2000 1.25 1\n3000 x 2\n\xff\xfe\n4000 1.0")
     signals, collector = read(run)
-    assert signals["loss"].values.tolist() == [1.5, 1.25, 1.0]
+    assert signals["loss"].values.tolist() == [1.5, 1.25]
     assert signals["loss"].records is not None
-    assert signals["loss"].records.tolist() == [1, 3, 6]
-    assert "3 lines" in collector.damage[0].what
+    assert signals["loss"].records.tolist() == [1, 3]
+    assert "4 lines" in collector.damage[0].what  # the last one has lost its step, and perhaps more
+
+
+def test_file_that_ends_inside_a_step(run: Path) -> None:
+    (run / "metrics/loss").write_bytes(b"1000 1.5 99\n2000 1.25 100\n3000 1.0 10")
+    signals, collector = read(run)
+    assert signals["loss"].steps.tolist() == [99, 100]
+    assert "line 3" in collector.damage[0].what
 
 
 def test_step_beyond_64_bits(run: Path) -> None:
