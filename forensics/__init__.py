@@ -1,7 +1,8 @@
 """Find what went wrong in a training run, at which step, and why.
 
-``forensics.analyze(path)`` reads a run and returns its Case; ``forensics.load(path)`` only reads it. Both are imported when
-first used: ``import forensics`` itself loads nothing.
+``forensics.analyze(path)`` reads a run and returns its Case; ``forensics.load(path)`` only reads it;
+``forensics.changepoints(values)`` divides any series. They are imported when first used: ``import forensics`` itself loads
+nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from forensics.version import __version__
 if TYPE_CHECKING:
     from forensics.loading import load
     from forensics.pipeline import analyze
+    from forensics.primitives.changepoints import changepoints
 
-__all__ = ["__version__", "analyze", "load"]
+__all__ = ["__version__", "analyze", "changepoints", "load"]
 
-_LAZY = {"analyze": "forensics.pipeline", "load": "forensics.loading"}
+_LAZY = {"analyze": "forensics.pipeline", "load": "forensics.loading", "changepoints": "forensics.primitives.changepoints"}
 
 
 def __getattr__(name: str) -> object:

@@ -35,7 +35,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     ),
     "simple_rules": ({"primitives", "model", "vocabulary"}, {"numpy"}),
     "bench": ({"loading", "pipeline", "simple_rules", "model", "errors"}, set()),
-    "__init__": ({"loading", "pipeline", "version"}, set()),
+    "__init__": ({"loading", "pipeline", "primitives", "version"}, set()),
     "cli": (
         {"cli", "bench", "simple_rules", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
         {"rich"},
