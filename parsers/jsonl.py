@@ -75,6 +75,14 @@ class _Rows:
         return {name: column_of(self.rows[name], self.values[name], len(self.lines)) for name in self.rows}
 
 
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """What stands on a line, and whether that is all of it."""
+
+    entries: list[dict[str, object]]
+    whole: bool
+
+
 @dataclass(slots=True)
 class _Reading:
     """State over the blocks of one file."""
@@ -84,6 +92,7 @@ class _Reading:
     rows: int = 0
     line: int = 0
     bad: list[int] = field(default_factory=list)
+    partial: list[int] = field(default_factory=list)
     nulls: dict[str, int] = field(default_factory=dict)
     schema: dict[str, pl.DataType] = field(default_factory=dict)
     non_finite: bool = False
@@ -111,7 +120,7 @@ def head_columns(source: Source, least: int = 1) -> tuple[str, ...]:
     """The names in the first lines, or () where fewer than ``least`` of them are JSON objects."""
     found = _Rows()
     for number, line in enumerate(source.head.split(b"\n")[:200], start=1):
-        for entry in _objects(line):
+        for entry in _objects(line).entries:
             found.add(entry, number)
     return tuple(found.rows) if len(found.lines) >= least else ()
 
@@ -125,12 +134,18 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a 
             if not _read_fast(block, reading):
                 _read_lines(block, reading)
     if reading.bad:
-        shown = ", ".join(map(str, reading.bad[:5])) + (" ..." if len(reading.bad) > 5 else "")
-        sink.damage(f"{len(reading.bad)} lines are not JSON objects (line {shown})", f"{len(reading.bad)} rows")
+        sink.damage(f"{len(reading.bad)} lines are not JSON objects ({_listed(reading.bad)})", f"{len(reading.bad)} rows")
+    if reading.partial:
+        what = f"{len(reading.partial)} lines hold bytes that are not text, or more than their JSON objects ({_listed(reading.partial)})"
+        sink.damage(what, "what else stood on these lines")
     if reading.nulls:
         sink.note("null_values", reading.nulls)
     columns = {name: join(parts, reading.rows) for name, parts in reading.parts.items()}
     emit(columns, np.concatenate(reading.lines) if reading.lines else np.empty(0, np.int64), sink)
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return "line " + ", ".join(map(str, lines[:5])) + (" ..." if len(lines) > 5 else "")
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -290,35 +305,39 @@ def _read_lines(block: bytes, reading: _Reading) -> None:
         reading.line += 1
         if not line.strip():
             continue
-        before = len(found.lines)
-        for entry in _objects(line):
+        objects = _objects(line)
+        for entry in objects.entries:
             found.add(entry, reading.line)
             for name, value in entry.items():
                 if value is None and (name in reading.nulls or len(reading.nulls) < MAX_COLUMNS):
                     reading.nulls[name] = reading.nulls.get(name, 0) + 1
-        if len(found.lines) == before:
+        if not objects.entries:
             reading.bad.append(reading.line)
+        elif not objects.whole:
+            reading.partial.append(reading.line)
     reading.add(found.columns(), np.array(found.lines, dtype=np.int64))
 
 
-def _objects(line: bytes) -> Iterator[dict[str, object]]:
+def _objects(line: bytes) -> _Objects:
     """The objects of a line: one, or several where two writers met on it."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        yield from _run_together(line)
-        return
-    if isinstance(value, dict):
-        yield value
+        return _run_together(line)
+    return _Objects([value], whole=True) if isinstance(value, dict) else _Objects([], whole=False)
 
 
-def _run_together(line: bytes) -> Iterator[dict[str, object]]:
+def _run_together(line: bytes) -> _Objects:
     text = line.decode("utf-8", errors="replace").strip("\x00\r\n\t ")
     decoder = json.JSONDecoder()
     position = 0
+    found: list[dict[str, object]] = []
     while position < len(text) and text[position] == "{":
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
-            return
-        yield value
+            break
+        found.append(value)
+        while position < len(text) and text[position].isspace():
+            position += 1
+    return _Objects(found, whole=position == len(text) and "\ufffd" not in text)

@@ -79,8 +79,8 @@ def _metric(name: str, path: Path, sink: Sink) -> None:
             rows.append((int(parts[0]), float(parts[1]), int(parts[2]) if width > 2 else len(rows), number))
         except (ValueError, IndexError):
             bad.append(number)
-    if rows and rows[-1][3] == lines[-1][0] and not data.endswith(b"\n") and len(rows) > 1 and rows[-1][2] <= rows[-2][2]:
-        bad.append(rows.pop()[3])  # the file ends inside the step: 1234 may have become 12
+    if rows and rows[-1][3] == lines[-1][0] and not data.endswith(b"\n") and (width < 3 or (len(rows) > 1 and rows[-1][2] <= rows[-2][2])):
+        bad.append(rows.pop()[3])  # the file ends inside a number: 1234 may have become 12
     if bad:
         sink.damage(f"metric {name}: {len(bad)} lines are not `timestamp value step` (first: line {bad[0]})", f"{len(bad)} points of {name}")
     if rows:

@@ -21,6 +21,8 @@ INFINITE = 1.7976931348623157e308
 """The store writes infinities as the largest finite numbers."""
 FETCH = 8_192
 """Rows per fetch: enough to amortise the call, few enough that their objects stay in the cache."""
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file raises; the second where the name of a table or column in a message is no text."""
 MAX_RUNS = 10_000
 SALVAGE_STEP = 512
 """Rows tried at once behind a damaged place; a failing stretch is halved down to one row."""
@@ -50,7 +52,7 @@ def sniff(source: Source) -> Claim | None:
             rows = database.execute(
                 "SELECT run_uuid, name, start_time FROM runs WHERE lifecycle_stage IS NOT 'deleted' ORDER BY start_time, rowid LIMIT ?", (MAX_RUNS,)
             ).fetchall()
-    except sqlite3.Error:
+    except FAULTS:
         suspect = b"is_nan" in source.head or "mlflow" in source.path.name.lower()
         return Claim(NAME, 80) if suspect else None
     return Claim(NAME, 90, tuple(RunKey(str(uuid), str(name or ""), _seconds(start) or 0.0) for uuid, name, start in rows))
@@ -66,10 +68,10 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:
             run_id = run.id or _only_run(database)
             try:
                 _facts(database, sink, run_id)
-            except sqlite3.Error as problem:
+            except FAULTS as problem:
                 sink.damage(f"the tables of runs and parameters are damaged ({problem})", "status and settings of the run")
             _metrics(database, sink, run_id)
-    except sqlite3.Error as problem:
+    except FAULTS as problem:
         sink.damage(f"the database is damaged ({problem})", "everything in it")
 
 
@@ -99,7 +101,7 @@ def _open(path: Path) -> sqlite3.Connection:
         except sqlite3.OperationalError:
             database.close()
             continue
-        except sqlite3.Error:
+        except FAULTS:
             database.close()
             raise
         database.text_factory = _text
@@ -223,7 +225,7 @@ def _by_key(database: sqlite3.Connection, run_id: str) -> _Columns | None:
                 return None
             for rows in _blocks(database.execute(_SELECT_KEY, (run_id, key))):
                 columns.add(rows, key)
-    except sqlite3.Error:
+    except FAULTS:
         return None
     return columns if columns.rows + columns.refused == count else None
 
@@ -236,7 +238,7 @@ def _in_order(database: sqlite3.Connection, run_id: str, sink: Sink) -> _Columns
         for rows in _blocks(database.execute(f"{_SELECT} WHERE run_uuid = ? ORDER BY rowid", (run_id,))):
             columns.add(rows)
         (count,) = database.execute("SELECT count(*) FROM metrics WHERE run_uuid = ?", (run_id,)).fetchone()
-    except sqlite3.Error as problem:
+    except FAULTS as problem:
         lost = _salvage(database, run_id, columns)
         sink.damage(f"the table of metrics is damaged ({problem})", f"about {lost} of its rows" if lost is not None else "its rows from there on")
         return columns
@@ -255,7 +257,7 @@ def _salvage(database: sqlite3.Connection, run_id: str, columns: _Columns) -> in
     """Read on behind a damaged page, without the indexes. How many row numbers could not be read; None where unknown."""
     try:
         top = max((int(row[0] or 0) for row in database.execute("SELECT max(rowid) FROM metrics NOT INDEXED")), default=0)
-    except sqlite3.Error:
+    except FAULTS:
         return None
     lost = 0
     tries = 0
@@ -267,7 +269,7 @@ def _salvage(database: sqlite3.Connection, run_id: str, columns: _Columns) -> in
             rows: Sequence[Row] = database.execute(f"{_SELECT} WHERE rowid BETWEEN ? AND ? AND run_uuid = ?", (low, high, run_id)).fetchall()
             if rows:
                 columns.add(rows)
-        except sqlite3.Error:
+        except FAULTS:
             if low == high:
                 lost += 1
             else:

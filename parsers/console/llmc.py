@@ -21,7 +21,7 @@ UNITS = {"ms": "step time (ms)", "MFU": "MFU (%)", "tok/s": "tok/s"}
 
 _STEP = re.compile(rb"step\s+(\d+)/(\d+) \|")
 _PART = re.compile(
-    rb"(?P<name>(?:train )?loss|norm|lr)\s+(?P<value>" + NUMBER + rb")(?= *(?:[|(]|$))(?: \((?P<z>[-+](?:\d[\d.]*|nan|inf))z\))?"
+    rb"(?P<name>(?:train )?loss|norm|lr)\s+(?P<value>" + NUMBER + rb")(?= *(?:[|(]|$))(?: \((?P<z>[-+](?:\d+(?:\.\d*)?|nan|inf))z\))?"
     rb"|(?<![\w.])(?P<size>" + NUMBER + rb")%? ?(?:\w{1,8} )?(?P<unit>ms|MFU|tok/s)(?![\w/])"
 )
 _SHORT = re.compile(rb"(trl|tel|lr|norm|eval):(" + NUMBER + rb")(?=\s|$)")

@@ -15,7 +15,7 @@ from forensics.parsers.sink import Sink
 NAME = "console.modded_nanogpt"
 
 _STEP = re.compile(rb"step:(\d+)/(\d+)")
-_PAIR = re.compile(rb" (\w+):([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))(?:ms|s|MiB)?(?=\s|$)")
+_PAIR = re.compile(rb" (\w+):([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))(?:ms|s|MiB)?(?=\s|$)")
 
 
 def _read(text: bytes) -> Line | None:

@@ -39,7 +39,12 @@ class Reading:
     points: Counter[Point]
     damage: tuple[Damage, ...]
     noted: bool
-    found: bool
+    formats: frozenset[str]
+
+    @property
+    def found(self) -> bool:
+        """Whether any parser took it for a log."""
+        return bool(self.formats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Bench:
         total, possible = reading.points.total(), len(broken) // sample.least if sample.least else whole.points.total()
         if total > max(possible, 0) + (whole.points.total() if sample.format == "mlflow_files" else 0):
             return f"{total} points in {len(broken)} bytes"
-        if sample.sealed and (invented := set(reading.points) - self.known[sample.format]):
+        if sample.sealed and reading.formats <= {sample.format} and (invented := set(reading.points) - self.known[sample.format]):
             return f"{len(invented)} points that no file holds: {sorted(invented)[:3]}"
         lost = whole.points.total() - total
         silent = lost > 0 and reading.found and not reading.damage and not reading.noted
@@ -120,7 +125,7 @@ def _read(path: Path) -> Reading:
     for run in runs:
         points.update(_points(run))
     damage = (*found.damage, *(d for run in runs for d in run.damage))
-    return Reading(points, damage, any(SAYING & set(run.notes) for run in runs), bool(runs))
+    return Reading(points, damage, any(SAYING & set(run.notes) for run in runs), frozenset(source.format for run in runs for source in run.sources))
 
 
 def _points(run: Run) -> Counter[Point]:
