@@ -36,9 +36,17 @@ from forensics.causes.data import (
     tokenizer_vocab_mismatch,
     worker_rng_duplicate,
 )
-from forensics.causes.hardware import sdc_transient
+from forensics.causes.hardware import (
+    dataloader_starvation,
+    ecc_or_row_remap,
+    nccl_hang,
+    oom_or_mem_leak,
+    sdc_transient,
+    straggler_throttle,
+)
 from forensics.causes.optimization import (
     adam_correlated_updates,
+    adam_eps_too_large,
     adam_v_stale,
     batch_noise_small,
     batch_size_change_unscaled,
@@ -78,6 +86,15 @@ from forensics.causes.resume import (
     resume_scheduler_lost,
     resume_weights_wrong,
     train_eval_mode_error,
+)
+from forensics.causes.rl import (
+    rl_entropy_collapse,
+    rl_kl_blowup,
+    rl_length_runaway,
+    rl_reward_hacking,
+    rl_train_infer_mismatch,
+    rl_value_blowup,
+    rl_zero_advantage,
 )
 
 RULES: tuple[ModuleType, ...] = (
@@ -146,5 +163,18 @@ RULES: tuple[ModuleType, ...] = (
     vanishing_or_dead_units,
     optimizer_not_stepping,
     train_eval_mode_error,
+    rl_kl_blowup,
+    rl_value_blowup,
+    rl_entropy_collapse,
+    rl_reward_hacking,
+    rl_zero_advantage,
+    rl_train_infer_mismatch,
+    rl_length_runaway,
+    straggler_throttle,
+    dataloader_starvation,
+    oom_or_mem_leak,
+    ecc_or_row_remap,
+    nccl_hang,
+    adam_eps_too_large,
 )
 """Every cause with a rule of its own; look-alikes first, because they are tested first."""

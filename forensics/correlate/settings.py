@@ -20,6 +20,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "processes": ("world_size", "num_processes", "n_gpus", "num_gpus", "num_devices"),
     "vocab": ("vocab_size", "padded_vocab_size", "n_vocab"),
     "width": ("hidden_size", "d_model", "n_embd", "embed_dim", "model_dim"),
+    "parameters": ("n_params", "num_params", "total_params", "num_parameters", "n_parameters", "total_parameters"),
+    "longest": ("max_completion_length", "max_new_tokens", "max_response_length", "response_length"),
     "init_std": ("init_std", "init_method_std", "initializer_range"),
     "total_steps": ("steps", "max_steps", "total_steps", "train_iters", "max_iters", "num_training_steps"),
 }
@@ -47,6 +49,8 @@ class Settings:
     processes: float | None = None
     vocab: float | None = None
     width: float | None = None
+    parameters: float | None = None
+    longest: float | None = None
     init_std: float | None = None
     optimizer: str | None = None
     adaptive: bool | None = None

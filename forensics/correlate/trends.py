@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from forensics.correlate.move import LEAD_POINTS, Move
+from forensics.correlate.move import LEAD_POINTS, LEVEL_POINTS, NEAR_POINTS, Move
 from forensics.correlate.view import View
 from forensics.model import FloatArray
+from forensics.primitives.curves import Curves
 from forensics.primitives.lr_schedule import LrSchedule
 from forensics.primitives.prepared import Prepared, prepare
 from forensics.vocabulary import Role, normalise
@@ -21,6 +23,7 @@ __all__ = [
     "Sources",
     "Trend",
     "by_depth",
+    "fell",
     "lead_of",
     "named",
     "part_of",
@@ -45,11 +48,18 @@ TAU = 0.6
 SDS = 3.0
 """Change from first to last block, in noise sds, that counts (catalogue: drift)."""
 
+FEWEST_LEVEL = 8
+"""Points that make a level before or after an event."""
+
 LAYER = re.compile(r"(?:^|_)(?:layers?|blocks?|h|stages?|conv|fc|encoder|decoder)_?(\d{1,3})(?:_|$)")
 """The number of a layer in a normalised name. Other numbers (l2, beta1) are no layers."""
 
 CALM_LEAD = 12
 """The last points before the onset belong to the event and not to the trend."""
+
+
+_roleless: WeakKeyDictionary[Curves, dict[str, Prepared]] = WeakKeyDictionary()
+"""Signals without a role, prepared once per run: many rules ask for them by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +109,28 @@ def lead_of(view: View, move: Move | None) -> int | None:
     return lead if coarsest <= 1 or abs(lead) > LEAD_POINTS else None
 
 
-def named(view: View, *words: str) -> tuple[Prepared, ...]:
-    """Signals whose logged name holds all the words (lower case), whatever their role."""
-    chosen = [s for s in view.run.signals if all(word in normalise(s.name) for word in words) and len(s)]
-    return tuple(prepare(s, view.curves.attempts) for s in chosen)
+def named(view: View, *words: str, one_of: tuple[str, ...] = ()) -> tuple[Prepared, ...]:
+    """Signals whose logged name holds all the words (lower case), whatever their role; ``one_of`` must be words of their own."""
+    chosen = [s for s in view.run.signals if len(s) and all(word in normalise(s.name) for word in words)]
+    if one_of:
+        chosen = [s for s in chosen if any(word in normalise(s.name).split("_") for word in one_of)]
+    known = _roleless.setdefault(view.curves, {})
+    out = []
+    for signal in chosen:
+        if signal.role is not None:
+            out += [p for p in view.curves.every(signal.role) if p.name == signal.name]
+        else:
+            if signal.name not in known:
+                known[signal.name] = prepare(signal, view.curves.attempts)
+            out.append(known[signal.name])
+    return tuple(out)
 
 
 def together(a: Prepared, b: Prepared, first: int, last: int) -> tuple[FloatArray, FloatArray]:
     """Values of two signals at the steps both logged, from ``first`` to ``last``."""
-    steps, left, right = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
-    inside = (steps >= first) & (steps <= last)
-    return a.values[left[inside]], b.values[right[inside]]
+    i, j = (slice(s.at(first), s.at(last + 1)) for s in (a, b))
+    _, left, right = np.intersect1d(a.steps[i], b.steps[j], assume_unique=True, return_indices=True)
+    return a.values[i][left], b.values[j][right]
 
 
 def rank_correlation(a: FloatArray, b: FloatArray) -> float:
@@ -163,3 +184,16 @@ def part_of(signal: Prepared, *words: str) -> bool:
     """The logged name holds one of the words (lower case) as one of its own words."""
     own = normalise(signal.name).split("_")
     return any(word in own for word in words)
+
+
+def fell(signal: Prepared | None, step: int) -> tuple[float, float] | None:
+    """Levels before and after a step where the later one is lower by more than the noise of medians explains; else None."""
+    if signal is None:
+        return None
+    at = signal.at(step)
+    before, after = signal.values[max(0, at - LEVEL_POINTS) : at], signal.values[at + NEAR_POINTS : at + NEAR_POINTS + LEVEL_POINTS]
+    if len(before) < FEWEST_LEVEL or len(after) < FEWEST_LEVEL:
+        return None
+    old, new = float(np.median(before)), float(np.median(after))
+    spread = 1.4826 * float(np.median(np.abs(before - old)))
+    return (old, new) if new < old - SDS * 1.25 * spread / np.sqrt(len(after)) and new < old else None

@@ -39,7 +39,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import Prepared, named, part_of, trend_before
+from forensics.correlate.trends import Prepared, named, trend_before
 from forensics.model import Part
 
 INFO = CauseInfo(
@@ -87,4 +87,4 @@ def examine(view: View) -> Examination:
 
 
 def _loss(view: View, words: tuple[str, ...]) -> Prepared | None:
-    return next((s for s in named(view, "loss") if part_of(s, *words)), None)
+    return next(iter(named(view, "loss", one_of=words)), None)

@@ -84,9 +84,9 @@ def examine(view: View) -> Examination:
     if view.event.kind not in _KINDS:
         return found
     low, high = int(view.anchor - WINDOW * view.every), int(view.anchor + WINDOW * view.every)
-    steps, left, right = np.intersect1d(counts.steps, loss.steps, assume_unique=True, return_indices=True)
-    inside = (steps >= low) & (steps <= high)
-    tokens, away = counts.values[left[inside]], np.abs(loss.u - loss.centre)[right[inside]]
+    i, j = (slice(s.at(low), s.at(high + 1)) for s in (counts, loss))
+    _, left, right = np.intersect1d(counts.steps[i], loss.steps[j], assume_unique=True, return_indices=True)
+    tokens, away = counts.values[i][left], np.abs(loss.u[j] - loss.centre[j])[right]
     if len(tokens) < 30 or tokens.mean() <= 0:
         found.missing.append("counted tokens and losses of the same thirty steps")
         return found

@@ -64,6 +64,9 @@ ALIKE = 0.9
 RANKS = 8
 """Ranks that are compared with each other; a shared seed shows among the first."""
 
+WINDOW = 1000
+"""Logged points on either side of the event that are compared."""
+
 FEWEST = 30
 """Steps that make a correlation."""
 
@@ -90,7 +93,8 @@ def examine(view: View) -> Examination:
 
 
 def _alike(a: Prepared, b: Prepared, view: View) -> float:
-    x, y = together(a, b, view.first_step, view.first_step + view.length)
+    reach = int(WINDOW * max(a.every, b.every))
+    x, y = together(a, b, view.anchor - reach, view.anchor + reach)
     if len(x) <= FEWEST:
         return 0.0
     dx, dy = np.diff(x), np.diff(y)

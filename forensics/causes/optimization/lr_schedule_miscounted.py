@@ -112,7 +112,7 @@ def _end(schedule: LrSchedule) -> int | None:
     if len(moving) == 0 or values[-1] > 0.9 * schedule.peak:
         return None
     end = int(moving[-1]) + 1
-    decay = values[schedule.warmup_end : end]
+    decay = values[schedule.warmup_end : end][:: max(1, end // 1000)]
     enough = len(values) - end >= max(SMOOTH_POINTS, FLAT_SHARE * len(values))
     return int(schedule.steps[end]) if enough and len(np.unique(decay)) >= SMOOTH_POINTS and values[end - 1] < 0.2 * schedule.peak else None
 
