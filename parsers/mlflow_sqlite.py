@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -26,6 +25,8 @@ FAULTS = (sqlite3.Error, UnicodeDecodeError)
 MAX_RUNS = 10_000
 SALVAGE_STEP = 512
 """Rows tried at once behind a damaged place; a failing stretch is halved down to one row."""
+ROWS_PER_PAGE = 128
+"""Most rows that are looked for per page of a file whose end is lost: a row takes some 80 bytes, a page 4096."""
 SALVAGE_TRIES = 20_000
 """Bound on the queries spent on one damaged table."""
 
@@ -46,7 +47,7 @@ def sniff(source: Source) -> Claim | None:
     if source.is_dir or not source.head.startswith(MAGIC):
         return None
     try:
-        with closing(_open(source.path)) as database:
+        with closing(_open(source)) as database:
             if not _is_mlflow(database):
                 return None
             rows = database.execute(
@@ -64,7 +65,7 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:
     if (missing := _missing_pages(source)) > 0:
         sink.damage(f"the file is {missing} pages shorter than its header says", f"what stood on {missing} pages: rows, or nothing")
     try:
-        with closing(_open(source.path)) as database:
+        with closing(_open(source)) as database:
             run_id = run.id or _only_run(database)
             try:
                 _facts(database, sink, run_id)
@@ -90,13 +91,15 @@ def plain(text: object) -> object:
     return text
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(source: Source) -> sqlite3.Connection:
     """Read-only; ``immutable`` where the folder does not allow the locks of a live database."""
-    address = path.absolute().as_uri()
+    address = source.path.absolute().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         database = sqlite3.connect(f"{address}?{options}", uri=True)
         try:
             database.execute("PRAGMA trusted_schema = OFF")
+            if _missing_pages(source) > 0:
+                database.execute("PRAGMA writable_schema = ON")  # without it sqlite opens no file that was cut; nothing is written
             database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
             database.close()
@@ -255,10 +258,12 @@ def _blocks(cursor: sqlite3.Cursor) -> Iterator[list[Row]]:
 
 def _salvage(database: sqlite3.Connection, run_id: str, columns: _Columns) -> int | None:
     """Read on behind a damaged page, without the indexes. How many row numbers could not be read; None where unknown."""
+    known = True
     try:
         top = max((int(row[0] or 0) for row in database.execute("SELECT max(rowid) FROM metrics NOT INDEXED")), default=0)
     except FAULTS:
-        return None
+        known = False  # the last rows are among the damaged ones: go as far as there can be rows
+        top = columns.last + database.execute("PRAGMA page_count").fetchone()[0] * ROWS_PER_PAGE
     lost = 0
     tries = 0
     stack = [(low, min(low + SALVAGE_STEP - 1, top)) for low in range(columns.last + 1, top + 1, SALVAGE_STEP)][::-1]
@@ -275,4 +280,4 @@ def _salvage(database: sqlite3.Connection, run_id: str, columns: _Columns) -> in
             else:
                 middle = (low + high) // 2
                 stack += [(middle + 1, high), (low, middle)]
-    return lost + sum(high - low + 1 for low, high in stack)
+    return lost + sum(high - low + 1 for low, high in stack) if known else None
