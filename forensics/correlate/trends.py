@@ -23,6 +23,7 @@ __all__ = [
     "Sources",
     "Trend",
     "by_depth",
+    "deviation",
     "fell",
     "lead_of",
     "named",
@@ -131,6 +132,12 @@ def together(a: Prepared, b: Prepared, first: int, last: int) -> tuple[FloatArra
     i, j = (slice(s.at(first), s.at(last + 1)) for s in (a, b))
     _, left, right = np.intersect1d(a.steps[i], b.steps[j], assume_unique=True, return_indices=True)
     return a.values[i][left], b.values[j][right]
+
+
+def deviation(values: FloatArray) -> float:
+    """Standard deviation, also of numbers whose squares no float holds."""
+    size = float(np.abs(values).max(initial=0.0))
+    return size * float((values / size).std()) if 0 < size < np.inf else 0.0
 
 
 def rank_correlation(a: FloatArray, b: FloatArray) -> float:

@@ -42,6 +42,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.trends import deviation
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -84,7 +85,7 @@ def examine(view: View) -> Examination:
         found.missing.append("more values of the accuracy around the event")
         return found
     fall = float(np.median(before) - np.median(after))
-    error = float(np.hypot(before.std() / np.sqrt(len(before)), after.std() / np.sqrt(len(after)))) + 1e-12
+    error = float(np.hypot(deviation(before) / np.sqrt(len(before)), deviation(after) / np.sqrt(len(after)))) + 1e-12
     if fall < FALL * float(np.median(before)) or fall < SURE * error:
         return found.exclude(f"the accuracy held ({np.median(before):.3g} before, {np.median(after):.3g} after)")
     found.supports(weights.SUPPORT, f"the accuracy fell from {np.median(before):.3g} to {np.median(after):.3g} with it", Role.ACCURACY, view.anchor)

@@ -43,7 +43,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import rank_correlation
+from forensics.correlate.trends import deviation, rank_correlation
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -90,7 +90,7 @@ def examine(view: View) -> Examination:
     if len(tokens) < 30 or tokens.mean() <= 0:
         found.missing.append("counted tokens and losses of the same thirty steps")
         return found
-    spread = float(tokens.std() / tokens.mean())
+    spread = deviation(tokens) / float(tokens.mean())
     if spread < EVEN:
         return found.exclude(f"the batches are equally full ({tokens.mean():.4g} counted tokens, give or take {spread:.1%})")
     follows = rank_correlation(away, -tokens)

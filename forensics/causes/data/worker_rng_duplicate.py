@@ -45,7 +45,7 @@ from itertools import combinations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import Prepared, together
+from forensics.correlate.trends import Prepared, rank_correlation, together
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -97,5 +97,4 @@ def _alike(a: Prepared, b: Prepared, view: View) -> float:
     x, y = together(a, b, view.anchor - reach, view.anchor + reach)
     if len(x) <= FEWEST:
         return 0.0
-    dx, dy = np.diff(x), np.diff(y)
-    return float(np.corrcoef(dx, dy)[0, 1]) if dx.std() > 0 and dy.std() > 0 else 0.0
+    return rank_correlation(np.diff(x), np.diff(y))

@@ -79,7 +79,7 @@ def examine(view: View) -> Examination:
     for i in range(max(1, scale.at(int(view.anchor - reach))), min(scale.at(view.anchor + 1), len(scale))):
         before, after = float(scale.values[i - 1]), float(scale.values[i])
         low = float(scale.values[i : i + AFTER_POINTS].min())
-        if GROWTH[0] <= after / before <= GROWTH[1] and math.log2(after / low) >= HALVINGS:
+        if low > 0 and before > 0 and GROWTH[0] <= after / before <= GROWTH[1] and math.log2(after / low) >= HALVINGS:
             step = int(scale.steps[i])
             found.supports(weights.REQUIRED, f"the loss scale went from {before:g} to {after:g} at step {step}, just before the onset", Role.LOSS_SCALE, step)
             if view.rise is not None:

@@ -70,7 +70,7 @@ def examine(view: View) -> Examination:
         return found
     at = scale.at(view.onset)
     near = range(max(1, at - SEARCH_POINTS), min(at + SEARCH_POINTS, len(scale)))
-    jumps = [i for i in near if scale.values[i] >= RESET * scale.values[i - 1]]
+    jumps = [i for i in near if scale.values[i] >= RESET * scale.values[i - 1] > 0]
     if not jumps:
         return found.exclude("the loss scale is continuous: it did not jump by a factor of 4 or more")
     i = jumps[0]
