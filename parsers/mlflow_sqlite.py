@@ -20,8 +20,10 @@ INFINITE = 1.7976931348623157e308
 """The store writes infinities as the largest finite numbers."""
 FETCH = 8_192
 """Rows per fetch: enough to amortise the call, few enough that their objects stay in the cache."""
-FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged file raises; the second where the name of a table or column in a message is no text."""
+FAULTS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+"""What a damaged file raises; the second where the name of a table or column in a message is no text, the third by its sizes."""
+MAX_CELL = 1 << 24
+"""Bytes of the longest text that is taken out of a table; names have 250, parameters 8,000."""
 MAX_RUNS = 10_000
 SALVAGE_STEP = 512
 """Rows tried at once behind a damaged place; a failing stretch is halved down to one row."""
@@ -97,6 +99,7 @@ def _open(source: Source) -> sqlite3.Connection:
     for options in ("mode=ro", "mode=ro&immutable=1"):
         database = sqlite3.connect(f"{address}?{options}", uri=True)
         try:
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
             database.execute("PRAGMA trusted_schema = OFF")
             if _missing_pages(source) > 0:
                 database.execute("PRAGMA writable_schema = ON")  # without it sqlite opens no file that was cut; nothing is written
