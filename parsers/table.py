@@ -148,6 +148,8 @@ def _numbers(name: str, column: Column, lines: IntArray, sink: Sink) -> Column |
         bad &= ~cells.str.to_lowercase().is_in(list(_PLACEHOLDERS))
     read, wrong = len(floats) - int(missing.sum()), int(bad.sum())
     if read == 0 or wrong > read:
+        if wrong and classify(name)[0] in _TRAINING:
+            sink.damage(f"column {name[:80]!r} holds {wrong} texts and {read} numbers", f"{wrong + read} points of {name[:80]!r}")
         return None
     rows = np.arange(len(cells), dtype=np.int64) if column.rows is None else column.rows
     if wrong:
