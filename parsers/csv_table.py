@@ -83,6 +83,8 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a 
     if header is None:
         sink.damage("no header line of a table", "the whole file")
         return
+    if any("\ufffd" in name for name in header.names):
+        sink.damage("the header holds bytes that are not text", "the names these bytes stand in")
     survey = _survey(source, sink)
     if not survey.ends:
         sink.note("last_line_without_end", survey.lines)
