@@ -29,6 +29,8 @@ SALVAGE_STEP = 512
 """Rows tried at once behind a damaged place; a failing stretch is halved down to one row."""
 ROWS_PER_PAGE = 128
 """Most rows that are looked for per page of a file whose end is lost: a row takes some 80 bytes, a page 4096."""
+SALVAGE_DEAD = 512
+"""Row numbers in a row that cannot be read, after which a file whose last row is unknown is taken to have ended."""
 SALVAGE_TRIES = 20_000
 """Bound on the queries spent on one damaged table."""
 
@@ -267,19 +269,20 @@ def _salvage(database: sqlite3.Connection, run_id: str, columns: _Columns) -> in
     except FAULTS:
         known = False  # the last rows are among the damaged ones: go as far as there can be rows
         top = columns.last + database.execute("PRAGMA page_count").fetchone()[0] * ROWS_PER_PAGE
-    lost = 0
-    tries = 0
+    lost = tries = dead = 0
     stack = [(low, min(low + SALVAGE_STEP - 1, top)) for low in range(columns.last + 1, top + 1, SALVAGE_STEP)][::-1]
-    while stack and tries < SALVAGE_TRIES:
+    while stack and tries < SALVAGE_TRIES and (known or dead < SALVAGE_DEAD):
         low, high = stack.pop()
         tries += 1
         try:
             rows: Sequence[Row] = database.execute(f"{_SELECT} WHERE rowid BETWEEN ? AND ? AND run_uuid = ?", (low, high, run_id)).fetchall()
             if rows:
                 columns.add(rows)
+                dead = 0
         except FAULTS:
             if low == high:
                 lost += 1
+                dead += 1
             else:
                 middle = (low + high) // 2
                 stack += [(middle + 1, high), (low, middle)]

@@ -85,7 +85,8 @@ class Bench:
     def run(self, case: int) -> Failure | None:
         """Damage one sample and judge what is read of it."""
         chance = random.Random(f"{self.seed}-{case}")
-        number = chance.randrange(len(self.all))
+        kind = chance.choice(sorted(self.known))
+        number = chance.choice([place for place, sample in enumerate(self.all) if sample.format == kind])
         sample = self.all[number]
         done, broken = mutate(self.data[number], chance, self.data)
         place = self._place(number)
