@@ -99,6 +99,8 @@ from forensics.causes.rl import (
 
 RULES: tuple[ModuleType, ...] = (
     scale_calibration_skips,
+    bf16_loss_quantisation,
+    tail_grad_growth,
     metric_artifact,
     epoch_boundary_step,
     lr_rewarm_or_jump,
@@ -135,11 +137,9 @@ RULES: tuple[ModuleType, ...] = (
     resume_scaler_reset,
     fp16_underflow,
     fp16_activation_overflow,
-    bf16_loss_quantisation,
     overfitting,
     lr_schedule_miscounted,
     grad_clip_chronic,
-    tail_grad_growth,
     degenerate_data_pocket,
     data_order_correlated,
     long_sequence_outlier,

@@ -11,7 +11,7 @@ import numpy as np
 
 from forensics.correlate.move import LEAD_POINTS, LEVEL_POINTS, NEAR_POINTS, Move
 from forensics.correlate.view import View
-from forensics.model import FloatArray
+from forensics.model import Absent, FloatArray
 from forensics.primitives.curves import Curves
 from forensics.primitives.lr_schedule import LrSchedule
 from forensics.primitives.prepared import Prepared, prepare
@@ -26,6 +26,7 @@ __all__ = [
     "deviation",
     "fell",
     "lead_of",
+    "logged",
     "named",
     "part_of",
     "rank_correlation",
@@ -108,6 +109,11 @@ def lead_of(view: View, move: Move | None) -> int | None:
     lead = view.rise.onset_step - move.onset_step
     coarsest = max(move.every, view.every)
     return lead if coarsest <= 1 or abs(lead) > LEAD_POINTS else None
+
+
+def logged(view: View, *roles: str) -> bool:
+    """One of the roles is logged; asking does not prepare it."""
+    return any(not isinstance(view.run.signal(role), Absent) for role in roles)
 
 
 def named(view: View, *words: str, one_of: tuple[str, ...] = ()) -> tuple[Prepared, ...]:

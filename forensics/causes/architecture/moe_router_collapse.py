@@ -72,12 +72,12 @@ _KINDS = (EventKind.PLATEAU, EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKind.D
 def examine(view: View) -> Examination:
     """Looks at the spread of the load over the experts in the steps before the event."""
     found = Examination(view)
-    experts = view.curves.every(Role.EXPERT_LOAD)
-    if len(experts) < 2:
+    if len(view.run.all(Role.EXPERT_LOAD)) < 2:
         found.missing.append("the load of every expert")
         return found
     if view.event.kind not in _KINDS:
         return found
+    experts = view.curves.every(Role.EXPERT_LOAD)
     windows = [s.values[s.at(view.anchor - LONG_STEPS) : s.at(view.anchor) + 1] for s in experts]
     if min(len(w) for w in windows) < 3:
         found.missing.append(f"the load of every expert over the {LONG_STEPS} steps before the event")

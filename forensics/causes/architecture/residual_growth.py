@@ -10,6 +10,8 @@ How it shows in logs
 The activation RMS of the last block drifts up by 3 sds or more over at least 500 steps before the onset. The loss
 follows later; the gradient norm may drift with it.
 
+The rule asks for a factor of 2 as well: activations of healthy runs grow slowly too.
+
 What would contradict it
 ------------------------
 Activation norms are flat before the onset.

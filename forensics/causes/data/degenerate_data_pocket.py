@@ -11,6 +11,8 @@ The loss moves to another level for exactly as many steps as the pocket is long,
 any change of the learning rate. The loss of one source moves, the others stay; the gradient norm is calm after the
 first steps.
 
+The rule asks for 12 logged points or more, 0.7 of the height left at the end, and that height gone within four points.
+
 What would contradict it
 ------------------------
 The losses of all sources move together. The rise ends without any relation to positions in the data.

@@ -10,6 +10,8 @@ How it shows in logs
 The loss steps to a higher floor and stays. Accuracy on the affected batches is near chance, and the gradient norm is
 up modestly, 1.5 to 3 times. Losses per sample fall into two humps.
 
+The rule needs a logged accuracy that falls by 15 % of its value or more.
+
 What would contradict it
 ------------------------
 Losses per sample form one hump.
@@ -42,7 +44,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import deviation
+from forensics.correlate.trends import deviation, logged
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -73,11 +75,11 @@ _KINDS = (EventKind.LEVEL_SHIFT, EventKind.SLOW_SPIKE, EventKind.DRIFT, EventKin
 def examine(view: View) -> Examination:
     """Looks for a loss that rises to a floor, an accuracy that falls with it, and a gradient that is modestly up."""
     found = Examination(view)
-    accuracy, loss = view.curves.get(Role.ACCURACY), view.loss
-    if accuracy is None:
+    if not logged(view, Role.ACCURACY):
         found.missing.append("the training accuracy: with wrong targets it falls towards chance")
         return found
-    if view.event.kind not in _KINDS or loss is None or view.rise is None:
+    accuracy, loss = (view.curves.get(Role.ACCURACY), view.loss) if view.event.kind in _KINDS else (None, None)
+    if accuracy is None or loss is None or view.rise is None:
         return found
     at = accuracy.at(view.anchor)
     before, after = accuracy.values[max(0, at - POINTS) : at], accuracy.values[at + 3 : at + 3 + POINTS]

@@ -42,7 +42,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import rank_correlation, together
+from forensics.correlate.trends import logged, rank_correlation, together
 from forensics.model import Part
 from forensics.vocabulary import Role
 
@@ -71,12 +71,12 @@ LONG = 0.9
 def examine(view: View) -> Examination:
     """Correlates sequence length and gradient norm in the first part of the run."""
     found = Examination(view)
-    lengths, grad = view.curves.get(Role.SEQ_LEN), view.curves.get(Role.GRAD_NORM)
-    if lengths is None or grad is None:
+    if not logged(view, Role.SEQ_LEN) or not logged(view, Role.GRAD_NORM):
         found.missing.append("the sequence length of every batch, and the gradient norm")
         return found
     end = int(view.first_step + max(EARLY_SHARE * view.length, EARLY_POINTS * view.every))
-    if view.anchor > end:
+    lengths, grad = (view.curves.get(Role.SEQ_LEN), view.curves.get(Role.GRAD_NORM)) if view.anchor <= end else (None, None)
+    if lengths is None or grad is None:
         return found
     sizes, norms = together(lengths, grad, view.first_step, end)
     if len(sizes) < FEWEST:

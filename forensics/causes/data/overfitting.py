@@ -38,6 +38,7 @@ DynFault, Jahan 2026, arXiv 2606.26492 (its task of train/validation mismatch).
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.trends import logged
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -57,14 +58,14 @@ AGAIN = 1.0
 def examine(view: View) -> Examination:
     """Looks for a held-out loss that rose after its minimum while the training loss went on falling."""
     found = Examination(view)
-    held_out, epoch = view.curves.get(Role.VAL_LOSS), view.curves.get(Role.EPOCH)
-    if held_out is None:
+    if not logged(view, Role.VAL_LOSS):
         found.missing.append("a held-out loss, evaluated at least eight times")
         return found
     event = view.incident.member(EventKind.OVERFITTING)
     if event is None:
         return found
     found.supports(weights.STRONG, event.text, Role.VAL_LOSS, event.onset_step, event.baseline)
+    epoch = view.curves.get(Role.EPOCH)
     if epoch is not None and len(epoch):
         seen = float(epoch.values[min(epoch.at(event.onset_step), len(epoch) - 1)] - epoch.values[0])
         if seen >= AGAIN:

@@ -43,7 +43,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import deviation, rank_correlation
+from forensics.correlate.trends import deviation, logged, rank_correlation
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -77,11 +77,11 @@ _KINDS = (EventKind.SPIKE, EventKind.SLOW_SPIKE, EventKind.NOISE_CHANGE, EventKi
 def examine(view: View) -> Examination:
     """Looks whether the loss is off where few tokens were counted."""
     found = Examination(view)
-    counts, loss = view.curves.get(Role.TOK_VALID), view.curves.get(Role.LOSS)
-    if counts is None or loss is None:
+    if not logged(view, Role.TOK_VALID) or not logged(view, Role.LOSS):
         found.missing.append("the number of counted (unmasked) target tokens of every batch")
         return found
-    if view.event.kind not in _KINDS:
+    counts, loss = (view.curves.get(Role.TOK_VALID), view.curves.get(Role.LOSS)) if view.event.kind in _KINDS else (None, None)
+    if counts is None or loss is None:
         return found
     low, high = int(view.anchor - WINDOW * view.every), int(view.anchor + WINDOW * view.every)
     i, j = (slice(s.at(low), s.at(high + 1)) for s in (counts, loss))

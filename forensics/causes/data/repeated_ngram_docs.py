@@ -11,6 +11,8 @@ The gradient norm spikes by 6 sds or more at the step whose batch holds a span w
 repeated at least 32 times. The loss of that step may even be low; the rise comes with the next steps. The same
 documents bring it back in later epochs.
 
+Without the tokens the rule has one sign: a batch whose own loss is 3 sds below the level although its gradient surges.
+
 What would contradict it
 ------------------------
 No such span in the batches of the three steps before the onset.

@@ -10,6 +10,9 @@ How it shows in logs
 The training loss lies 0.5 nats or more under what a comparable run reaches at the same tokens, while the validation
 loss on another corpus is ordinary. Gradients are calm.
 
+Within one run the rule sees a leak that begins: the training loss falls by a fifth or more at once, and the held-out loss
+follows by less than 0.3 of that. A leak from the first step on needs the comparable run.
+
 What would contradict it
 ------------------------
 The validation loss on another corpus is equally low, and evaluations are good.

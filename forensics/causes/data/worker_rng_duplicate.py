@@ -11,6 +11,8 @@ Within one step the same sample id stands at several ranks or workers more often
 different ranks correlate above 0.9. Noise is larger than the batch size explains; training fits faster than it
 generalises.
 
+The rule correlates the changes of the losses of ranks from step to step.
+
 What would contradict it
 ------------------------
 Sample ids within a step are distinct, and rank losses are independent.
@@ -76,11 +78,11 @@ _KINDS = (EventKind.NOISE_CHANGE, EventKind.OSCILLATION, EventKind.OVERFITTING)
 def examine(view: View) -> Examination:
     """Correlates the changes of the losses of different ranks."""
     found = Examination(view)
-    ranks = [s for s in view.curves.every(Role.RANK_LOSS) if len(s) > FEWEST][:RANKS]
-    if len(ranks) < 2:
+    if len([s for s in view.run.all(Role.RANK_LOSS) if len(s) > FEWEST]) < 2:
         found.missing.append("the loss of every rank, or sample ids per rank")
         return found
-    if view.event.kind not in _KINDS:
+    ranks = [s for s in view.curves.every(Role.RANK_LOSS) if len(s) > FEWEST][:RANKS] if view.event.kind in _KINDS else []
+    if len(ranks) < 2:
         return found
     alike, first, second = max((_alike(a, b, view), a.name, b.name) for a, b in combinations(ranks, 2))
     if alike < ALIKE:

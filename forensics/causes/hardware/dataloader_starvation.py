@@ -42,7 +42,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import Prepared, fell, named, part_of
+from forensics.correlate.trends import Prepared, fell, logged, named, part_of
 from forensics.model import Event, EventKind, Part
 from forensics.vocabulary import Role
 
@@ -68,11 +68,11 @@ IDLE = 0.9
 def examine(view: View) -> Examination:
     """Looks for repeated slowdowns, idle GPUs, or a logged time of waiting for data."""
     found = Examination(view)
-    if view.curves.get(Role.STEP_TIME) is None and view.curves.get(Role.THROUGHPUT) is None:
-        found.missing.append("step times or throughput")
-        return found
     slower = view.incident.member(EventKind.THROUGHPUT_CHANGE)
     if slower is None:
+        return found
+    if not logged(view, Role.STEP_TIME, Role.THROUGHPUT):
+        found.missing.append("step times or throughput")
         return found
     use = [s for s in named(view, "gpu") if part_of(s, "util", "utilization", "utilisation") or s.name.lower().endswith(".gpu")]
     falls = [f for f in (fell(s, slower.onset_step) for s in use) if f is not None]

@@ -43,7 +43,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import fell, named
+from forensics.correlate.trends import fell, logged, named
 from forensics.model import EventKind, Part, Severity
 from forensics.vocabulary import Role
 
@@ -69,11 +69,11 @@ SLOWEST = 1.1
 def examine(view: View) -> Examination:
     """Looks for one lasting slowdown with an unaffected loss, a falling clock, or one slow rank."""
     found = Examination(view)
-    if view.curves.get(Role.STEP_TIME) is None and view.curves.get(Role.THROUGHPUT) is None:
-        found.missing.append("step times or throughput")
-        return found
     slower = view.incident.member(EventKind.THROUGHPUT_CHANGE)
     if slower is None:
+        return found
+    if not logged(view, Role.STEP_TIME, Role.THROUGHPUT):
+        found.missing.append("step times or throughput")
         return found
     found.supports(weights.SUPPORT, slower.text, step=slower.onset_step)
     slowdowns = sum(1 for i in view.incidents if i.event.kind is EventKind.THROUGHPUT_CHANGE)

@@ -11,6 +11,8 @@ In one group of layers the median of sqrt(v) is less than ten times epsilon, and
 1e-5 (healthy is near 1e-3). The loss sits on a plateau that gets worse with larger width or learning rate, because
 gradients per parameter shrink.
 
+Without a checkpoint the rule compares epsilon with the gradient norm divided by the root of the number of parameters.
+
 What would contradict it
 ------------------------
 The ratio of sqrt(v) to epsilon is above 100 everywhere.

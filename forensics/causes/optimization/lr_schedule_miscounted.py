@@ -11,6 +11,9 @@ How it shows in logs
 The learning rate reaches its end value at total/N, where N is the number of processes or the accumulation factor, and
 warmup ends N times too early. The loss goes flat from there on: a plateau that starts where the schedule ended.
 
+The rule compares total and warmup steps of the configuration with the logged curve: a whole number of at least two
+between them, and an event at or after the early end, or within three times the short warmup.
+
 What would contradict it
 ------------------------
 The logged learning rate agrees with the configured formula within 1 % at five steps spread over the run.

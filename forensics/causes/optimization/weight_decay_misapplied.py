@@ -45,7 +45,7 @@ z-loss). Reported: OLMo 2, 2025, arXiv 2501.00656.
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.correlate.trends import part_of, trend_before
+from forensics.correlate.trends import logged, part_of, trend_before
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -77,13 +77,13 @@ _KINDS = (EventKind.SLOW_SPIKE, EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKin
 def examine(view: View) -> Examination:
     """Looks for norms of parameter groups that drifted before the event."""
     found = Examination(view)
-    groups = view.curves.every(Role.PARAM_NORM_GROUP)
-    if not groups:
+    if not logged(view, Role.PARAM_NORM_GROUP):
         found.missing.append("the norm of every parameter group, with its weight decay")
         return found
     if view.event.kind not in _KINDS:
         return found
-    trends = [(s, t) for s, t in ((s, trend_before(s, view.anchor)) for s in (*groups, *view.curves.every(Role.PARAM_NORM))) if t is not None]
+    norms = view.curves.every(Role.PARAM_NORM_GROUP, Role.PARAM_NORM)
+    trends = [(s, t) for s, t in ((s, trend_before(s, view.anchor)) for s in norms) if t is not None]
     shrinking = [t for s, t in trends if t.factor <= SHRUNK and _spared(s.name, part_of(s, *SPARED))]
     growing = [t for s, t in trends if t.factor >= GROWN and (part_of(s, *HEAD) or s.role == Role.PARAM_NORM)]
     if not shrinking and not growing:

@@ -10,6 +10,8 @@ How it shows in logs
 A shift of the loss that begins one step after an evaluation and repeats with the evaluation interval; the noise level
 changes with it.
 
+The rule asks for at least two events right after evaluations, more than chance puts there (below 1 %).
+
 What would contradict it
 ------------------------
 The shift is not tied to evaluations.
