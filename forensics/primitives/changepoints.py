@@ -6,7 +6,7 @@ it predicts the next value (autoregressive noise with heavy tails), plus a penal
 trend, correlated noise and outliers are not mistaken for changes, because an explanation without changes does as well.
 
 Long series are cut into blocks, segmented on the block medians, and the steps are then placed among single points: the cost
-is linear in the number of points. ``tests/benchmarks/changepoints_study.py`` shows where the penalty comes from.
+is linear in the number of points. The penalty was chosen on simulated series without a change, not on real ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forensics.primitives.robust import MAD_TO_SD, centred_median
 PENALTY, PENALTY_PER_LOG = 4.0, 0.75
 """Price of one number of an explanation, in twice the log likelihood: PENALTY + PENALTY_PER_LOG * log(points).
 
-From the simulation study: the cheapest price at which at most 5 % of the series without a change get one, at every length.
+From simulated series: the cheapest price at which at most 5 % of the series without a change get one, at every length.
 """
 
 BLOCKS = 1000
