@@ -340,4 +340,4 @@ def _run_together(line: bytes) -> _Objects:
         found.append(value)
         while position < len(text) and text[position].isspace():
             position += 1
-    return _Objects(found, whole=position == len(text) and "\ufffd" not in text)
+    return _Objects(found, whole=position == len(text) and "\ufffd" not in text and b"\x00" not in line)

@@ -24,6 +24,10 @@ MAX_FILES = 50_000
 SMALL = 1 << 14
 """Bytes up to which a plain loop is faster than importing and starting polars."""
 
+MOST_FIELDS = 6
+"""Fields of a line: time, value, step, and the ids of a model and a data set."""
+
+_NUMBER = re.compile(rb"[-+.\d]+(e[-+]?\d+)?")
 _META = re.compile(r"^(\w+): *(.*?) *$", re.MULTILINE)
 
 
@@ -69,12 +73,12 @@ def _metric(name: str, path: Path, sink: Sink) -> None:
     if len(data) > SMALL and _read_fast(name, data, sink):
         return
     lines = [(number, line.split()) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
-    width = Counter(len(parts) for _, parts in lines).most_common(1)[0][0] if lines else 0
+    width = min(Counter(len(parts) for _, parts in lines).most_common(1)[0][0], 3) if lines else 0
     rows: list[tuple[int, float, int, int]] = []
     bad: list[int] = []
     for number, parts in lines:
         try:
-            if len(parts) != width:
+            if len(parts) != width and not _names_model(parts):
                 raise ValueError
             rows.append((int(parts[0]), float(parts[1]), int(parts[2]) if width > 2 else len(rows), number))
         except (ValueError, IndexError):
@@ -91,12 +95,18 @@ def _metric(name: str, path: Path, sink: Sink) -> None:
             sink.damage(f"metric {name}: a step does not fit into 64 bits", f"the metric {name}")
 
 
+def _names_model(parts: list[bytes]) -> bool:
+    """Whether what follows the step is a model or data set, as newer stores write them, and not a second line."""
+    return MOST_FIELDS >= len(parts) > 3 and not _NUMBER.fullmatch(parts[3])
+
+
 def _read_fast(name: str, data: bytes, sink: Sink) -> bool:
     """Read three clean columns; False where a line is of any other shape."""
     import polars as pl  # noqa: PLC0415 - costs 0.14 s of import, paid only by large files
 
-    lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    if data.count(b" ") != 2 * lines:
+    codes = np.frombuffer(data, dtype=np.uint8)  # counts many hits ten times faster than bytes.count
+    lines = int(np.count_nonzero(codes == ord("\n")))
+    if not data.endswith(b"\n") or int(np.count_nonzero(codes == ord(" "))) != 2 * lines:
         return False
     try:
         frame = pl.read_csv(

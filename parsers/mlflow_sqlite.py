@@ -34,14 +34,21 @@ SALVAGE_DEAD = 512
 SALVAGE_TRIES = 20_000
 """Bound on the queries spent on one damaged table."""
 
-Row: TypeAlias = tuple[int, int, float | None, int, bytes]
-"""step, timestamp in ms, value (None = NaN), rowid, and the key where rows of several are read together."""
+Row: TypeAlias = tuple[bytes, int, int, float | None, int]
+"""key, step, timestamp in ms, value (None = NaN), rowid."""
 
 _NEEDED = {"metrics": {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}, "runs": {"run_uuid", "status", "start_time"}}
-_COLUMNS = "step, timestamp, CASE is_nan WHEN 0 THEN value END, rowid"
-_SELECT = f"SELECT {_COLUMNS}, key FROM metrics NOT INDEXED"  # noqa: S608 - constants
-_SELECT_KEY = f"SELECT {_COLUMNS} FROM metrics WHERE run_uuid = ? AND key = CAST(? AS TEXT)"  # noqa: S608
-"""Without the name in every row, which costs a fifth of the time; a name that is no sound text is bound as its bytes."""
+STAND_IN = 5.06020171345e-310
+"""Stands for NaN, which SQL cannot give as a number, in rows that are read as a table."""
+_SELECT = "SELECT key, step, timestamp, CASE is_nan WHEN 0 THEN value END, rowid FROM metrics NOT INDEXED"
+_SELECT_KEY = (
+    f"SELECT step, timestamp, CASE is_nan WHEN 0 THEN value ELSE {STAND_IN!r} END, rowid FROM metrics"  # noqa: S608 - constants
+    " WHERE run_uuid = ? AND key = CAST(? AS TEXT)"
+)
+"""Without the name in every row, which costs a fifth of the time; it is bound as its bytes, which need be no sound text."""
+_ROW = np.dtype([("step", "i8"), ("time", "i8"), ("value", "f8"), ("id", "i8")])
+_NAMES = ("SELECT key FROM latest_metrics WHERE run_uuid = ?", "SELECT DISTINCT key FROM metrics WHERE run_uuid = ?")
+"""The names of a run: from a table of few rows, or from all of them where that one does not know all."""
 _HEADER = ((16, 2), (24, 4), (28, 4), (92, 4))
 """Offset and size of the page size, the change counter, the page count and the change it is valid for."""
 
@@ -175,33 +182,39 @@ class _Columns:
     refused: int = 0
     last: int = 0
 
-    def add(self, rows: Sequence[Row], key: bytes | None = None) -> None:
-        """Take rows of one key, or rows that hold theirs."""
+    def add(self, rows: Sequence[Row]) -> None:
+        """Take rows of any keys."""
         try:
-            columns = tuple(zip(*rows, strict=True))
+            keys, *columns = zip(*rows, strict=True)
             steps, numbers = np.array(columns[0], dtype=np.int64), np.array(columns[2], dtype=np.float64)
             times, ids = np.array(columns[1], dtype=np.float64) / 1000, np.array(columns[3], dtype=np.int64)
         except (ValueError, TypeError, OverflowError):
             if len(rows) > 1:  # sqlite lets any type into any column: find the row that is not a metric
                 for row in rows:
-                    self.add([row], key)
+                    self.add([row])
             else:
                 self.refused += 1
             return
-        numbers[numbers >= INFINITE] = np.inf
-        numbers[numbers <= -INFINITE] = -np.inf
-        self.rows += len(rows)
-        self.last = max(self.last, int(ids[-1]))
-        arrays = (steps, times, numbers, ids)
-        if key is not None:
-            self.parts.setdefault(key, []).append(arrays)
-            return
-        names = cast("tuple[bytes, ...]", columns[4])
-        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
-        coded = np.fromiter(map(codes.__getitem__, names), dtype=np.int64, count=len(names))
+        codes = {name: code for code, name in enumerate(dict.fromkeys(cast("tuple[bytes, ...]", keys)))}
+        coded = np.fromiter(map(codes.__getitem__, keys), dtype=np.int64, count=len(keys))
         for name, code in codes.items():
             chosen = coded == code
-            self.parts.setdefault(name, []).append(tuple(array[chosen] for array in arrays))
+            self._put(name, tuple(array[chosen] for array in (steps, times, numbers, ids)))
+
+    def take(self, rows: np.ndarray, key: bytes) -> None:
+        """Take the rows of a key as a table; its stand-in for NaN is given back."""
+        if len(rows):
+            numbers = rows["value"].copy()
+            numbers[numbers == STAND_IN] = np.nan
+            self._put(key, (rows["step"].copy(), rows["time"] / 1000, numbers, rows["id"].copy()))
+
+    def _put(self, key: bytes, arrays: tuple[np.ndarray, ...]) -> None:
+        numbers = arrays[2]
+        numbers[numbers >= INFINITE] = np.inf
+        numbers[numbers <= -INFINITE] = -np.inf
+        self.rows += len(numbers)
+        self.last = max(self.last, int(arrays[3][-1]))
+        self.parts.setdefault(key, []).append(arrays)
 
     def emit(self, sink: Sink) -> None:
         """Write the signals in the order in which their first rows were written."""
@@ -224,18 +237,19 @@ def _metrics(database: sqlite3.Connection, sink: Sink, run_id: str) -> None:
 
 
 def _by_key(database: sqlite3.Connection, run_id: str) -> _Columns | None:
-    """The rows through the indexes; None where these are damaged or do not agree."""
-    columns = _Columns()
+    """The rows through the indexes; None where these are damaged or do not agree, or hold what is no number."""
     try:
         (count,) = database.execute("SELECT count(*) FROM metrics WHERE run_uuid = ?", (run_id,)).fetchone()
-        for (key,) in database.execute("SELECT DISTINCT key FROM metrics WHERE run_uuid = ?", (run_id,)).fetchall():
-            if not isinstance(key, bytes):
-                return None
-            for rows in _blocks(database.execute(_SELECT_KEY, (run_id, key))):
-                columns.add(rows, key)
-    except FAULTS:
-        return None
-    return columns if columns.rows + columns.refused == count else None
+        for names in _NAMES:
+            columns = _Columns()
+            with suppress(sqlite3.OperationalError):  # an old store has no such table
+                for (key,) in database.execute(names, (run_id,)).fetchall():
+                    columns.take(np.fromiter(database.execute(_SELECT_KEY, (run_id, key)), dtype=_ROW), key)
+            if columns.rows == count:
+                return columns
+    except (*FAULTS, TypeError, ValueError, OverflowError):
+        pass
+    return None
 
 
 def _in_order(database: sqlite3.Connection, run_id: str, sink: Sink) -> _Columns:
@@ -250,9 +264,10 @@ def _in_order(database: sqlite3.Connection, run_id: str, sink: Sink) -> _Columns
         lost = _salvage(database, run_id, columns)
         sink.damage(f"the table of metrics is damaged ({problem})", f"about {lost} of its rows" if lost is not None else "its rows from there on")
         return columns
-    found = columns.rows + columns.refused
-    said = f"{count - found} of its rows" if count > found else "no row that the table holds; others may be missing"
-    sink.damage("the table of metrics and its indexes do not agree", said)
+    missing = count - columns.rows - columns.refused
+    if missing:
+        said = f"{missing} of its rows" if missing > 0 else "no row that the table still holds; others may be missing"
+        sink.damage("the table of metrics and its indexes do not agree", said)
     return columns
 
 

@@ -1,12 +1,13 @@
 """Where a series changes its level or its slope: offline segmentation with a calibrated penalty.
 
-Several explanations of the whole series compete: segments of constant level, segments of straight lines, segments of constant
-slope (levels of the differences), and without any change a smooth curve or a level that wanders. Each is judged by how well
-it predicts the next value (autoregressive noise with heavy tails), plus a penalty for every number it has to choose. So
-trend, correlated noise and outliers are not mistaken for changes, because an explanation without changes does as well.
+Several explanations of the whole series compete: segments of constant level, the same on top of a smooth curve, segments of
+straight lines, segments of constant slope (levels of the differences), and without any change a smooth curve or a level that
+wanders. Each is judged by how well it predicts the next value (autoregressive noise with heavy tails), plus a penalty for
+every number it has to choose. So trend, correlated noise and outliers are not mistaken for changes, because an explanation
+without changes does as well.
 
 Long series are cut into blocks, segmented on the block medians, and the steps are then placed among single points: the cost
-is linear in the number of points. The penalty was chosen on simulated series without a change, not on real ones.
+is linear in the number of points. ``tests/benchmarks/changepoints_study.py`` shows where the penalty comes from.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.signal import lfilter
 
 from forensics.model import FloatArray, IntArray
 from forensics.primitives.robust import MAD_TO_SD, centred_median
+from forensics.primitives.season import without_season
 
 PENALTY, PENALTY_PER_LOG = 4.0, 0.75
 """Price of one number of an explanation, in twice the log likelihood: PENALTY + PENALTY_PER_LOG * log(points).
 
-From simulated series: the cheapest price at which at most 5 % of the series without a change get one, at every length.
+From the simulation study: the cheapest price at which at most 5 % of the series without a change get one, at every length.
 """
 
 BLOCKS = 1000
@@ -52,27 +54,33 @@ OUTLIER = 4.0
 INVISIBLE = 1e-6
 """Noise variance below this share of the variance of the series counts as this: nobody would see such a change."""
 
+SAME = 1e-12
+"""A series that varies by less than this share of its largest value is constant."""
+
 UNIT_ROOT = 0.999
 """Largest autoregressive coefficient."""
 
 DEGREES = (1, 2, 3, 4)
-"""Smooth curves that compete: polynomials of the time and of its logarithm."""
+"""Degrees of the polynomials that compete."""
+
+SCALES = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""How fast a curve falls: the time constant as a share of the series."""
+
+GREEDY = 3
+"""Steps that are tried on every curve before one is chosen."""
+
+ROUNDS = 2
+"""Rounds of fitting the chosen curve and cutting what is left of it."""
 
 WANDER = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
 """How fast a wandering level follows the values (the weight of exponential smoothing)."""
-
-CYCLES = 4
-"""A period must come this many times."""
-
-PERIODIC, PERIODIC_AGAIN = 0.3, 0.6
-"""Autocorrelation of the differences at the period, and share of it that must be left at twice the period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """One way to see a series: ``changes`` are the indices at which segments begin, ``numbers`` what it has to choose.
 
-    ``misfit`` is twice the negative log likelihood; ``family`` level, line, slope, curve or wander.
+    ``misfit`` is twice the negative log likelihood; ``family`` level, line, slope, bend, curve or wander.
     """
 
     family: str
@@ -87,16 +95,33 @@ def changepoints(values: ArrayLike) -> list[int]:
     ``values`` (time,) of any finite scale; NaN and infinite values are bridged. Empty, constant and very short series have no
     change. Raises ValueError for arrays of more than one dimension.
     """
-    y = _usable(values)
+    raw = np.asarray(values, dtype=np.float64)
+    y = usable(raw)
     if y is None:
         return []
+    first = int(np.argmax(np.isfinite(raw)))
     size = -(-len(y) // BLOCKS)
-    if size == 1:
-        return list(cheapest(explanations(y), price(len(y))).changes)
-    blocks = _block_medians(y, size)
+    blocks = y if size == 1 else _block_medians(y, size)
     best = cheapest(explanations(blocks), price(len(blocks)))
     edges = [c * size for c in best.changes]
-    return edges if best.family == "slope" else _placed(y, edges, size, best.family)
+    if size > 1 and best.family != "slope":
+        edges = _placed(y, edges, size, best.family)
+    return [first + edge for edge in edges]
+
+
+def usable(values: FloatArray) -> FloatArray | None:
+    """The series from its first to its last finite value, gaps bridged, mean 0 and sd 1; None where it cannot show a change."""
+    if values.ndim != 1:
+        raise ValueError(f"changepoints takes one value per time, found an array of shape {values.shape}")
+    good = np.flatnonzero(np.isfinite(values))
+    if len(good) < FEWEST:
+        return None
+    y = np.interp(np.arange(good[0], good[-1] + 1), good, values[good])
+    top = float(np.abs(y).max())
+    y = y / top if top > 0 else y
+    y = y - y.mean()
+    spread = float(y.std())
+    return y / spread if spread > SAME else None
 
 
 def price(points: int) -> float:
@@ -111,7 +136,7 @@ def cheapest(choices: Sequence[Explanation], each: float) -> Explanation:
 
 def explanations(y: FloatArray) -> list[Explanation]:
     """Every explanation of a standardised series (points,) that competes, with its misfit."""
-    y = _without_season(y)
+    y = without_season(y)
     n = len(y)
     shortest = max(SHORTEST, int(SHORTEST_SHARE * n))
     most = max(0, min(MOST, n // shortest - 1, n // 8))
@@ -128,10 +153,10 @@ def explanations(y: FloatArray) -> list[Explanation]:
     for changes in _partitions(_level_costs(calm_steps, shortest), most):
         misfit = _misfit(steps - _levels(calm_steps, changes), n, floor, -0.9)
         out.append(Explanation("slope", tuple(c + 1 for c in changes), 2 + 2 * len(changes), misfit))
-    for series, calm, extra, lowest in ((y, calm_y, 0, 0.0), (steps, calm_steps, 1, -0.9)):
-        for basis in _curves(len(series)):
-            curve = basis @ np.linalg.lstsq(basis, calm, rcond=None)[0]
-            out.append(Explanation("curve", (), basis.shape[1] + extra, _misfit(series - curve, n, floor, lowest)))
+    for basis, numbers in _curves(len(steps)):
+        curve = basis @ _fit(basis, calm_steps)
+        out.append(Explanation("curve", (), numbers + 1, _misfit(steps - curve, n, floor, -0.9)))
+    out.extend(_bent(y, calm_y, shortest=shortest, most=most, floor=floor))
     moved = steps - steps.mean()
     for weight in WANDER:
         surprise = np.asarray(lfilter([1.0], [1.0, weight - 1.0], moved), dtype=np.float64)
@@ -139,23 +164,67 @@ def explanations(y: FloatArray) -> list[Explanation]:
     return out
 
 
-def _usable(values: ArrayLike) -> FloatArray | None:
-    """The series with gaps bridged, mean 0 and sd 1; None where it cannot show a change."""
-    y = np.asarray(values, dtype=np.float64)
-    if y.ndim > 1:
-        raise ValueError(f"changepoints takes one value per time, found an array of shape {y.shape}")
-    y = y.reshape(-1)
-    good = np.flatnonzero(np.isfinite(y))
-    if len(good) < FEWEST:
-        return None
-    y = np.interp(np.arange(len(y)), good, y[good])
-    top = float(np.abs(y).max())
-    if top == 0:
-        return None
-    y = y / top
-    y = y - y.mean()
-    spread = float(y.std())
-    return None if spread < 1e-12 else y / spread
+def _bent(y: FloatArray, calm: FloatArray, *, shortest: int, most: int, floor: float) -> list[Explanation]:
+    """Smooth curves, and the best of them with steps of level on top.
+
+    A step pulls a curve that is fitted without it, so the curve is chosen with up to GREEDY steps, found one by one, in place;
+    the chosen curve is then taken off and what is left is cut properly.
+    """
+    n, each = len(y), price(len(y))
+
+    def told(basis: FloatArray, numbers: int, changes: tuple[int, ...]) -> _Bend:
+        design = np.hstack([basis, np.arange(n)[:, None] >= np.array(changes, dtype=np.int64)])
+        weights = _fit(design, calm)
+        fitted = design @ weights
+        explanation = Explanation("bend" if changes else "curve", changes, numbers + 2 * len(changes), _misfit(y - fitted, n, floor, 0.0))
+        return _Bend(explanation, basis, numbers, basis @ weights[: basis.shape[1]], calm - fitted, explanation.misfit + each * explanation.numbers)
+
+    bends = []
+    for basis, numbers in _curves(n):
+        bend = told(basis, numbers, ())
+        bends.append(bend)
+        for _ in range(min(GREEDY, most)):
+            more = told(basis, numbers, _with_next_step(bend.rest, bend.explanation.changes, shortest))
+            bends.append(more)
+            if more.cost >= bend.cost:
+                break
+            bend = more
+    best = min(bends, key=lambda b: b.cost)
+    for _ in range(ROUNDS if most else 0):
+        cuts = list(_partitions(_level_costs(calm - best.curve, shortest), most))[1:]
+        stepped = [told(best.basis, best.numbers, changes) for changes in cuts]
+        bends += stepped
+        best = min([*stepped, best], key=lambda b: b.cost)
+    return [b.explanation for b in bends]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bend:
+    """A curve with steps: its columns, the curve alone, what is left (points,), and its price."""
+
+    explanation: Explanation
+    basis: FloatArray
+    numbers: int
+    curve: FloatArray
+    rest: FloatArray
+    cost: float
+
+
+def _with_next_step(rest: FloatArray, changes: tuple[int, ...], shortest: int) -> tuple[int, ...]:
+    """The changes and the one that lowers the rest most, apart from them."""
+    n = len(rest)
+    k = np.arange(1, n)
+    gain = np.cumsum(rest)[:-1] ** 2 / (k * (n - k))
+    for change in (0, *changes, n):
+        gain[max(0, change - shortest) : change + shortest - 1] = -1.0
+    return tuple(sorted((*changes, int(k[np.argmax(gain)]))))
+
+
+def _fit(design: FloatArray, y: FloatArray) -> FloatArray:
+    """Least squares by the normal equations: the columns are of size one and few, and this is ten times as fast."""
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += 1e-9 * len(y)
+    return np.asarray(np.linalg.solve(gram, design.T @ y), dtype=np.float64)
 
 
 # Cutting
@@ -203,11 +272,11 @@ def _lengths(n: int) -> FloatArray:
 def _partitions(cost: FloatArray, most: int) -> Iterator[tuple[int, ...]]:
     """The best partition with 0, 1, ... ``most`` changes (dynamic programming over ``cost[t, s]``)."""
     yield ()
-    best = cost[:, 0]
+    best, ways = cost[:, 0], np.empty_like(cost)
     rows = np.arange(len(cost))
     cuts: list[IntArray] = []
     for _ in range(most):
-        ways = cost + best
+        np.add(cost, best, out=ways)
         cut = np.argmin(ways, axis=1)
         best = ways[rows, cut]
         cuts.append(cut)
@@ -242,7 +311,7 @@ def _placed(y: FloatArray, edges: Sequence[int], size: int, family: str) -> list
         reach = 4 * size
         low, high = max(before, edge - reach), min(after, edge + reach)
         near = y[low:high]
-        if family == "line":
+        if family != "level":
             left, right = near[: edge - low], near[edge - low :]
             near = near - 0.5 * (_slope(left) + _slope(right)) * np.arange(len(near))
         total, k = np.cumsum(near), np.arange(1, len(near))
@@ -292,15 +361,24 @@ def _weights(surprise: FloatArray, floor: float) -> FloatArray:
     return weights
 
 
-def _curves(n: int) -> Iterator[FloatArray]:
-    """Smooth curves without a change: polynomials of the time, and of its logarithm, which bends most at the start."""
-    time = np.linspace(-1.0, 1.0, n)
-    late = np.log(np.arange(n) + max(1.0, n / 50.0))
+def _curves(n: int) -> Iterator[tuple[FloatArray, int]]:
+    """Smooth curves without a change, as columns (points, columns) and the numbers they have to choose.
+
+    Polynomials of the time and of its logarithm; a straight line with an exponential, in either direction, or a power law.
+    """
+    place = np.arange(n, dtype=np.float64)
+    late = np.log(place + max(1.0, n / 50.0))
     late = 2.0 * (late - late[0]) / (late[-1] - late[0]) - 1.0
+    time = np.linspace(-1.0, 1.0, n)
     for axis in (time, late):
         for degree in DEGREES:
             if n > 4 * degree:
-                yield np.polynomial.legendre.legvander(axis, degree)
+                yield np.polynomial.legendre.legvander(axis, degree).astype(np.float64), degree + 1
+    for share in SCALES:
+        fall = np.exp(-place / (share * n))
+        law = 1.0 / np.sqrt(1.0 + place / (0.2 * share * n))
+        for shape in (fall, fall[::-1], law, law * law):
+            yield np.column_stack([np.ones(n), time, shape]), 4
 
 
 # Making ready
@@ -315,55 +393,3 @@ def _outliers_drawn_in(y: FloatArray) -> FloatArray:
         sd = max(sd, 1.25 * float(np.minimum(np.abs(off), 5 * sd).mean()))
         off = np.clip(off, -OUTLIER * sd, OUTLIER * sd)
     return middle + off
-
-
-def _without_season(y: FloatArray) -> FloatArray:
-    period = _period(y)
-    return y if period is None else y - _season(y, period)
-
-
-def _period(y: FloatArray) -> int | None:
-    """The shortest lag at which the differences repeat themselves, or None."""
-    steps = np.diff(y)
-    n = len(steps)
-    if n < 6 * CYCLES:
-        return None
-    steps = steps - steps.mean()
-    sd = MAD_TO_SD * float(np.median(np.abs(steps)))
-    if sd > 0:
-        steps = np.clip(steps, -OUTLIER * sd, OUTLIER * sd)
-    spectrum = np.fft.rfft(steps, 2 * n)
-    correlation = np.fft.irfft(spectrum * np.conj(spectrum))[: n // CYCLES + 1]
-    if correlation[0] <= 0:
-        return None
-    correlation = correlation / correlation[0] * n / (n - np.arange(len(correlation)))
-    lag = np.arange(3, len(correlation) - 1)
-    peaks = lag[(correlation[lag] >= correlation[lag - 1]) & (correlation[lag] >= correlation[lag + 1])]
-    if len(peaks) == 0:
-        return None
-    period = int(peaks[np.argmax(correlation[peaks] >= 0.85 * correlation[peaks].max())])
-    height = float(correlation[period])
-    again = 2 * period >= len(correlation) or correlation[2 * period] >= PERIODIC_AGAIN * height
-    return period if height >= max(PERIODIC, 4.0 / np.sqrt(n)) and again and CYCLES * period <= len(y) else None
-
-
-def _season(y: FloatArray, period: int) -> FloatArray:
-    """The repeating part, which may slowly change: of each phase the running median over seven cycles, smoothed over three."""
-    away = y - _moving_mean(y, period)
-    season = np.empty(len(y))
-    for phase in range(period):
-        part = centred_median(away[phase::period], 7)
-        season[phase::period] = np.convolve(np.pad(part, 1, "edge"), np.ones(3) / 3.0, "valid")
-    return season
-
-
-def _moving_mean(y: FloatArray, period: int) -> FloatArray:
-    """Mean over one period around each point, continued at its own slope at both ends."""
-    window: NDArray[np.float64] = np.ones(period + 1 - period % 2)
-    if period % 2 == 0:
-        window[0] = window[-1] = 0.5
-    mean = np.convolve(y, window / window.sum(), "valid")
-    half, far = len(window) // 2, min(len(mean) - 1, period)
-    head = mean[0] + np.arange(-half, 0) * (mean[far] - mean[0]) / max(far, 1)
-    tail = mean[-1] + np.arange(1, half + 1) * (mean[-1] - mean[-1 - far]) / max(far, 1)
-    return np.concatenate([head, mean, tail])
