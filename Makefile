@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# The tests write checkpoints and replay steps with PyTorch; where this release has no wheel:  make test TORCH='torch>=2.4'
+TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
@@ -42,7 +44,8 @@ $(VENV)/.core: pyproject.toml | $(VENV)/.made
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.made
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,replay]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.made:
