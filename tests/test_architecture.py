@@ -25,6 +25,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "detectors": ({"detectors", "primitives", "model", "vocabulary"}, {"numpy", "scipy", "bottleneck"}),
     "correlate": ({"correlate", "primitives", "detectors.incidents", "model", "vocabulary"}, {"numpy", "scipy"}),
     "causes": ({"causes", "correlate", "model", "vocabulary"}, {"numpy"}),
+    "advice": ({"advice", "model"}, set()),
     "reports": ({"reports", "model"}, {"numpy", "jinja2", "markupsafe", "rich"}),
     "export": ({"model"}, {"numpy", "polars"}),
     "plugins": (set(), set()),
@@ -37,7 +38,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "bench": ({"loading", "pipeline", "simple_rules", "model", "errors"}, set()),
     "__init__": ({"loading", "pipeline", "primitives", "version"}, set()),
     "cli": (
-        {"cli", "bench", "simple_rules", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
+        {"cli", "advice", "bench", "simple_rules", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
         {"rich"},
     ),
 }
