@@ -1,0 +1,1 @@
+"""Really trained labelled runs: tiny models of many kinds, with and without a fault, written as other tools log them."""
