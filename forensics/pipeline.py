@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from forensics.correlate.view import View
 from forensics.detectors import Incident, find_incidents
 from forensics.errors import InputError
 from forensics.loading import describe, header, listed, load
-from forensics.model import Case, Event, NotChecked, Rejected, Run, Series, Severity, SourceInfo
+from forensics.model import Case, Event, EventKind, NotChecked, Rejected, Run, Series, Severity, SourceInfo
 from forensics.parsers.interface import Progress
 from forensics.plugins import CAUSES, DETECTORS, plugins
 from forensics.primitives.curves import Curves
@@ -32,6 +33,9 @@ from forensics.vocabulary import Role
 
 DRAWN = 60
 """Signals whose curves go into the case: primaries of every role first, then those named in events."""
+
+MOST_INFO = 8
+"""Info events of one kind that are explained, the first ones: a healthy run may have dozens of surges, and they are cheap to list."""
 
 AROUND_POINTS = 400
 """Logged points on either side of an event that stay whole."""
@@ -94,10 +98,13 @@ def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
     events: list[Event] = []
     rejected: list[Rejected] = []
     failed: dict[str, NotChecked] = {}
+    seen: Counter[EventKind] = Counter()
     for incident in numbered:
         shared = curves.setdefault(incident.attempts, Curves(run, incident.attempts))
         view = View(run, shared, incident, numbered)
-        ranking = _rank(view, failed) if incident.event.severity is not Severity.INFO else Ranking((), (), False)
+        kind, calm = incident.event.kind, incident.event.severity is Severity.INFO
+        seen[kind] += calm
+        ranking = _rank(view, failed) if not calm or seen[kind] <= MOST_INFO else NOTHING
         event = _with_lead(view)
         events.append(
             replace(
@@ -105,10 +112,10 @@ def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
                 related=related(view),
                 batches=batches_at(run, event.onset_step, event.peak_step, incident.attempts),
                 hypotheses=ranking.hypotheses,
-                undetermined=ranking.undetermined and incident.event.severity is not Severity.INFO,
+                undetermined=ranking.undetermined and (not calm or bool(ranking.hypotheses)),
             )
         )
-        rejected += ranking.rejected
+        rejected += () if calm else ranking.rejected
     return Explained(tuple(events), tuple(rejected), tuple(failed.values()))
 
 
@@ -120,10 +127,18 @@ def _with_lead(view: View) -> Event:
     return replace(event, onset_step=min(event.onset_step, grad.onset_step))
 
 
+NOTHING = Ranking((), (), False)
+"""The ranking of an event that no rule was asked about."""
+
+
 def _rank(view: View, failed: dict[str, NotChecked]) -> Ranking:
+    """Rank the causes of one event: for an alarm every rule is asked, for an info event those that say they answer its kind."""
     examined = []
+    calm = view.event.severity is Severity.INFO
     for rule in (*RULES, *plugins(CAUSES).loaded):
         info = rule.INFO  # type: ignore[attr-defined]
+        if calm and view.event.kind not in getattr(info, "info", ()):
+            continue
         try:
             found: Examination = rule.examine(view)  # type: ignore[attr-defined]
         except Exception as problem:  # noqa: BLE001 - one broken rule must not hide the others

@@ -123,10 +123,17 @@ def _others(console: Console, label: str, others: Iterable[HypothesisView]) -> N
 def _info(console: Console, events: tuple[EventView, ...]) -> None:
     if not events:
         return
-    shown = [f"{e.id} {e.kind}{f' in {e.signal}' if e.signal else ''}, {e.when}" for e in events[:FIRST_INFO]]
+    shown = [f"{e.id} {e.kind}{f' in {e.signal}' if e.signal else ''}, {e.when}{_reason(e)}" for e in events[:FIRST_INFO]]
     more = len(events) - FIRST_INFO
     console.print()
     _row(console, "also seen", Text("; ".join(shown) + (f"; and {more} more" if more > 0 else "")), indent=0)
+
+
+def _reason(event: EventView) -> str:
+    """Why a calm event came about, where that is known or may be guessed."""
+    if event.best is not None:
+        return f" ({event.best.title})"
+    return f" (perhaps: {event.hypotheses[0].title})" if event.hypotheses else ""
 
 
 def _pairs(console: Console, title: str, rows: Iterable[tuple[str, str]], first: int) -> None:

@@ -11,12 +11,15 @@ from typing import Protocol
 
 from forensics.correlate import weights
 from forensics.correlate.view import View
-from forensics.model import Evidence, Part
+from forensics.model import EventKind, Evidence, Part
 
 
 @dataclass(frozen=True, slots=True)
 class CauseInfo:
-    """``id`` from the catalogue; ``needs`` the roles without which the rule cannot speak; ``replay`` the deciding experiments."""
+    """``id`` from the catalogue; ``needs`` the roles without which the rule cannot speak; ``replay`` the deciding experiments.
+
+    ``info`` are the kinds of events that the rule answers even where they are only info; alarms are put to every rule.
+    """
 
     id: str
     title: str
@@ -25,6 +28,7 @@ class CauseInfo:
     needs: tuple[str, ...] = ()
     replay: str = ""
     since: str = "0.1.0"
+    info: tuple[EventKind, ...] = ()
 
 
 @dataclass(slots=True)

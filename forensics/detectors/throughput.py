@@ -65,5 +65,5 @@ def _event(signal: Prepared, slowness: FloatArray, rise: Rise) -> Event:
         peak=level,
         height=level - usual,
         p_value=rise.p_value,
-        text=f"{signal.name} went from {usual:.4g} to {level:.4g}: the run is {math.expm1(_size(slowness, rise)):.0%} slower",
+        text=f"{signal.name} went from {usual:.4g} to {level:.4g}: steps take {math.expm1(_size(slowness, rise)):.0%} longer",
     )

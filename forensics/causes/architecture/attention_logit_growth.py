@@ -63,6 +63,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.ATTN_LOGIT_MAX,),
     replay="QK-norm or a softcap removes it (R14), optimizer changes do not (R8)",
+    info=(EventKind.LOGIT_GROWTH,),
 )
 
 HEALTHY = 30.0

@@ -40,7 +40,8 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import Prepared, named, trend_before
-from forensics.model import Part
+from forensics.correlate.view import RISES
+from forensics.model import EventKind, Part
 
 INFO = CauseInfo(
     id="gan_imbalance",
@@ -49,6 +50,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=("loss of the discriminator", "loss of the generator"),
     replay="replay with the discriminator's learning rate divided by 2 to 4 (R6), or a gradient penalty (R14)",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 WON = 0.1

@@ -54,6 +54,7 @@ INFO = CauseInfo(
     part=Part.AMPLIFIER,
     needs=(Role.EPOCH,),
     replay="the loss of seen and of unseen batches on one checkpoint (R4)",
+    info=(EventKind.DROP,),
 )
 
 

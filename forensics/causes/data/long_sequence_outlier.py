@@ -43,7 +43,7 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import logged, rank_correlation, together
-from forensics.model import Part
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -53,6 +53,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.SEQ_LEN, Role.GRAD_NORM),
     replay="replay with the sequences truncated (R3)",
+    info=(EventKind.GRAD_NORM_SURGE, EventKind.SPIKE),
 )
 
 EARLY_SHARE, EARLY_POINTS = 0.1, 100

@@ -54,6 +54,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.TOK_VALID,),
     replay="the same step with the loss divided by the global token count (R12)",
+    info=(EventKind.GRAD_NORM_SURGE, EventKind.SPIKE),
 )
 
 SPREAD = 0.3

@@ -53,6 +53,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=(Role.STEP_TIME, Role.THROUGHPUT, Role.GPU),
     replay="synthetic batches remove it",
+    info=(EventKind.THROUGHPUT_CHANGE,),
 )
 
 OFTEN = 3

@@ -52,6 +52,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=("ECC or Xid counters of every device",),
     replay="replay from the checkpoint before the message, on another device (R9)",
+    info=(EventKind.UNFINISHED, EventKind.THROUGHPUT_CHANGE),
 )
 
 HOUR = 3600.0

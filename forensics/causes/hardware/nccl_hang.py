@@ -53,6 +53,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=(Role.GPU, Role.WALL_TIME),
     replay="none: dump the stacks of all ranks",
+    info=(EventKind.UNFINISHED,),
 )
 
 BUSY = 95.0

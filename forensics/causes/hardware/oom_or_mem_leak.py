@@ -47,6 +47,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=(Role.GPU, Role.SEQ_LEN),
     replay="replay the longest batch (R3)",
+    info=(EventKind.UNFINISHED,),
 )
 
 GROWN = 1.1

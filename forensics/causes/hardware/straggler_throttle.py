@@ -54,6 +54,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=(Role.STEP_TIME, Role.THROUGHPUT),
     replay="exclude nodes by halving",
+    info=(EventKind.THROUGHPUT_CHANGE,),
 )
 
 OFTEN = 3

@@ -55,6 +55,7 @@ INFO = CauseInfo(
     part=Part.AMPLIFIER,
     needs=(Role.LR, Role.GRAD_NORM),
     replay="a constant learning rate flattens it (R6)",
+    info=(EventKind.GRAD_NORM_SURGE,),
 )
 
 SLOPES = (-0.7, -0.3)

@@ -49,6 +49,7 @@ INFO = CauseInfo(
     part=Part.AMPLIFIER,
     needs=(Role.LOSS,),
     replay="none: log the loss in float32",
+    info=(EventKind.SPIKE, EventKind.SLOW_SPIKE, EventKind.DROP),
 )
 
 WINDOW = 100

@@ -49,6 +49,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=(Role.LOSS_SCALE,),
     replay="none needed",
+    info=(EventKind.LOSS_SCALE_DROP,),
 )
 
 

@@ -42,7 +42,7 @@ up until the run blew up). PyTorch issue 60265, yolov5 292, the_well 63.
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
-from forensics.model import Part
+from forensics.model import EventKind, Part, Severity
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -52,6 +52,7 @@ INFO = CauseInfo(
     part=Part.TRIGGER,
     needs=(Role.LR,),
     replay="audit the scheduler's state in the checkpoint (R11)",
+    info=(EventKind.LR_ANOMALY,),
 )
 
 
@@ -67,6 +68,8 @@ def examine(view: View) -> Examination:
     if view.resume is not None:
         step = view.resume if isinstance(view.resume, int) else view.resume.first_step
         found.supports(weights.REQUIRED, f"the learning rate changed at the resume of step {step}", Role.LR, step)
+    elif view.event.severity is Severity.INFO:
+        return found
     else:
         found.missing.append("marks of a resume: wall times, process starts")
         found.contradicts(weights.DOUBT, "no resume is visible at the change", Role.LR, jump.step)

@@ -42,7 +42,8 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import named, trend_before
-from forensics.model import Part
+from forensics.correlate.view import RISES
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -52,6 +53,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.ENTROPY, Role.REWARD),
     replay="go on from the checkpoint with a higher upper clip or an entropy bonus (R14)",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 LEFT = 0.2

@@ -42,7 +42,8 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import Prepared, fell, trend_before
-from forensics.model import Part
+from forensics.correlate.view import RISES
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -52,6 +53,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.KL,),
     replay="replay with the learning rate divided by 2 to 5 (R6); with a larger KL coefficient",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 JUMP = 5.0

@@ -39,7 +39,8 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import part_of, trend_before
-from forensics.model import Part
+from forensics.correlate.view import RISES
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -49,6 +50,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.REWARD, Role.VAL_METRIC),
     replay="score the stored samples with another reward model",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 EVALUATIONS = 6

@@ -44,7 +44,8 @@ import numpy as np
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.correlate.trends import Prepared, fell, named, trend_before
-from forensics.model import Part
+from forensics.correlate.view import RISES
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -54,6 +55,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=("KL between rollout engine and trainer",),
     replay="recompute log-probabilities in the trainer (as R12); repeat the rollouts in float32 (R5)",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 HEALTHY = 1e-3

@@ -42,7 +42,8 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import lead_of, named
-from forensics.model import Part
+from forensics.correlate.view import RISES
+from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -52,6 +53,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=(Role.VALUE_LOSS,),
     replay="freeze the policy and train the critic",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 SURGE_Z = 6.0

@@ -39,6 +39,7 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import Prepared, named, trend_before
+from forensics.correlate.view import RISES
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -49,6 +50,7 @@ INFO = CauseInfo(
     part=Part.SUSCEPTIBILITY,
     needs=("spread of rewards within a group", Role.REWARD),
     replay="filter groups with equal rewards",
+    info=(*RISES, EventKind.NOISE_CHANGE),
 )
 
 GONE = 0.05

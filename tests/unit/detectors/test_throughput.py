@@ -44,4 +44,4 @@ def test_a_lasting_slowdown(name: str, factor: float) -> None:
     (event,) = found(name, values)
     assert abs(event.onset_step - 400) <= 2
     assert event.severity is Severity.INFO
-    assert "10% slower" in event.text
+    assert "10% longer" in event.text
