@@ -33,6 +33,9 @@ ABRUPT_SHARE = 0.6
 ABRUPT_SDS = 10.0
 """Height of these points in noise sds from which a rise is abrupt whatever is trained."""
 
+SETTLED_POINTS = 20
+"""Logged points after which a loss that jumped and then held its new level is seen to hold it."""
+
 SMALL = 0.05
 """Share of the progress so far below which a rise that comes back is info."""
 
@@ -65,7 +68,7 @@ def _event(loss: Prepared, rise: Rise, expected: str) -> Event:
     kind = _kind(loss, rise)
     height = float(loss.u[rise.peak] - rise.base)
     severity = Severity.WARNING
-    if kind is EventKind.DIVERGENCE:
+    if kind is EventKind.DIVERGENCE or (kind is EventKind.LEVEL_SHIFT and _lost(loss, rise)):
         severity = Severity.CRITICAL
     elif rise.end is not None and (height < VISIBLE * float(loss.noise[rise.onset]) or _small(loss, rise)):
         severity = Severity.INFO
@@ -98,6 +101,18 @@ def _abrupt(loss: Prepared, rise: Rise) -> bool:
     return first >= ABRUPT_SHARE * (float(loss.u[rise.peak]) - rise.base) and first >= ABRUPT_SDS * float(loss.noise[rise.onset])
 
 
+def _abrupt_to(loss: Prepared, rise: Rise, level: float) -> bool:
+    """Within three points the loss had most of the height at which it then stayed: it jumped there, it did not grow."""
+    return float(loss.u[rise.onset : rise.onset + 3].max()) - rise.base >= ABRUPT_SHARE * (level - rise.base)
+
+
+def _lost(loss: Prepared, rise: Rise) -> bool:
+    """Half of all progress is gone and does not come back, whatever it is called."""
+    first = float(np.median(loss.u[: max(3, min(20, len(loss) // 20))]))
+    last = float(np.median(loss.u[rise.onset :][-max(3, (len(loss) - rise.onset) // 10) :]))
+    return last - rise.base > LOST * max(first - rise.base, 1e-9)
+
+
 def _small(loss: Prepared, rise: Rise) -> bool:
     """A rise that came back and was tiny beside what training had gained: real, but nothing to stop for."""
     start = float(np.median(loss.values[: max(3, min(20, len(loss) // 20))]))
@@ -114,6 +129,8 @@ def _kind(loss: Prepared, rise: Rise) -> EventKind:
     gained = max(first - rise.base, 1e-9)
     middle = float(np.median(after[len(after) // 3 : len(after) // 3 + max(3, len(after) // 10)]))
     rising = last > middle + float(loss.noise[-1])
+    if rise.width <= SHARP and not rising and len(after) >= SETTLED_POINTS and _abrupt_to(loss, rise, middle):
+        return EventKind.LEVEL_SHIFT
     if last > first or (last - rise.base) > LOST * gained or (rising and len(after) <= 20):
         return EventKind.DIVERGENCE
     if rise.width > SHARP:

@@ -172,7 +172,7 @@ def _steep(lr: FloatArray, warm: int) -> list[int]:
 
 
 def _zero_from(lr: FloatArray, warm: int) -> int | None:
-    """Position where the learning rate abruptly fell to nothing and stayed there, outside the tail; None otherwise."""
+    """Position from which the learning rate was nothing to the end, outside the tail: exactly zero, or fallen there abruptly."""
     n = len(lr)
     nothing = lr <= ZERO * lr.max()
     if not nothing[-1]:
@@ -181,7 +181,8 @@ def _zero_from(lr: FloatArray, warm: int) -> int | None:
     start = int(last_alive[-1]) + 1
     if start <= warm or start >= n * (1 - TAIL) or n - start < 10:
         return None
-    return start if lr[start - 1] > 0.05 * lr.max() else None
+    none = not lr[start + 1 :].any()
+    return start if none or lr[start - 1] > 0.05 * lr.max() else None
 
 
 def _shape(lr: FloatArray, warm: int, ups: tuple[LrJump, ...]) -> str:

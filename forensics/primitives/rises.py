@@ -55,6 +55,12 @@ MEDIAN_LOSS = 1.57
 TOWERS = 3.0
 """Heights of the rise before that a later one must have to be an event of its own."""
 
+SETTLED = 2
+"""Windows after which a rise that never ends has become the level of the curve."""
+
+ABRUPT = 0.5
+"""Share of its height that a tower on a rise that never ends has within three points; growth has not."""
+
 FEWEST_BEFORE = 3
 """A rise needs this many points before it, or there is nothing it rose from."""
 
@@ -118,8 +124,14 @@ def find_rises(u: FloatArray, noise: FloatArray, limit: int = 200) -> list[Rise]
         if rise is None or taken[rise.onset]:
             continue
         found.append(rise)
-        taken[max(0, rise.onset - 2) : (n if rise.end is None else rise.end) + 1] = True
+        taken[max(0, rise.onset - 2) : _claimed(rise, n) + 1] = True
     return _outermost(u, sorted(found, key=lambda r: r.onset))
+
+
+def _claimed(rise: Rise, n: int) -> int:
+    """Up to where a rise explains others. Where it stays up it becomes the level that later ones rise from, as soon as a window fits."""
+    settled = rise.onset + SETTLED * max(rise.width, BEFORE)
+    return min(settled, n) if rise.end is None else rise.end
 
 
 def _outermost(u: FloatArray, rises: list[Rise]) -> list[Rise]:
@@ -131,6 +143,8 @@ def _outermost(u: FloatArray, rises: list[Rise]) -> list[Rise]:
             peak = outer.onset + int(np.argmax(u[outer.onset : max(rise.onset, outer.onset + 1)]))
             if rise.width > SHARP or u[rise.peak] - rise.base < TOWERS * (u[peak] - outer.base):
                 continue
+            if outer.end is None and u[rise.onset : rise.onset + 3].max() - rise.base < ABRUPT * (u[rise.peak] - rise.base):
+                continue  # the outer one, which has gone on growing
             kept[-1] = replace(outer, peak=peak)
         kept.append(rise)
     return kept

@@ -138,3 +138,17 @@ def test_both_losses_rising_is_not_overfitting() -> None:
 
 def test_a_held_out_loss_that_levels_off() -> None:
     assert overfitting.detect(curves_of({"loss": falling(40, 1), "val_loss": falling(40, 2, 0.01)})) == []
+
+
+def test_a_jump_far_above_the_start_that_holds_is_a_shift_and_critical() -> None:
+    values = falling(N, 5)
+    values[900:] = 12.0 * np.exp(np.random.default_rng(5).normal(0, 0.02, N - 900))
+    event = one_rise(values)
+    assert event.kind is EventKind.LEVEL_SHIFT
+    assert event.severity is Severity.CRITICAL
+
+
+def test_growth_to_the_end_is_a_divergence_still() -> None:
+    values = falling(N, 5)
+    values[900:] *= np.exp(np.arange(N - 900) / 150)
+    assert one_rise(values).kind is EventKind.DIVERGENCE

@@ -136,3 +136,12 @@ def test_a_warmup_in_stairs() -> None:
     schedule = read(1e-3 * np.minimum(np.arange(N) // 50 + 1, 6) / 6)
     assert schedule.ups == ()
     assert abs(schedule.warmup_steps - 250) <= 1
+
+
+def test_a_schedule_that_ran_out_long_before_the_end() -> None:
+    found = read(np.maximum(1 - np.arange(N) / 250, 0.0))
+    assert found.zero_from == 250
+
+
+def test_a_small_but_living_rate_at_the_end_is_planned() -> None:
+    assert read(np.maximum(0.97 ** np.arange(N), 1e-5)).zero_from is None

@@ -142,3 +142,12 @@ def test_scores_are_robust_z() -> None:
     scores = point_scores(rng.normal(size=5000), np.ones(5000))
     assert np.nanstd(scores) == pytest.approx(1.0, abs=0.05)
     assert point_scores(np.zeros(3), np.ones(3)).shape == (3,)
+
+
+def test_a_tower_on_a_level_that_rose_long_before_is_its_own_event() -> None:
+    values = np.exp(np.random.default_rng(3).normal(0, 0.1, 2000))
+    values[100:] *= 3.0
+    values[1200:1204] *= 300.0
+    onsets = [rise.onset for rise in rises(values)]
+    assert any(abs(onset - 100) <= 2 for onset in onsets)
+    assert any(abs(onset - 1200) <= 1 for onset in onsets)
