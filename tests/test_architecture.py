@@ -25,6 +25,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "detectors": ({"detectors", "primitives", "model", "vocabulary"}, {"numpy", "scipy", "bottleneck"}),
     "correlate": ({"correlate", "primitives", "detectors.incidents", "model", "vocabulary"}, {"numpy", "scipy"}),
     "causes": ({"causes", "correlate", "model", "vocabulary"}, {"numpy"}),
+    "comparison": (
+        {"comparison", "correlate.settings", "correlate.batches", "primitives", "model", "vocabulary", "version"},
+        {"numpy"},
+    ),
     "advice": ({"advice", "model"}, set()),
     "reports": ({"reports", "model"}, {"numpy", "jinja2", "markupsafe", "rich"}),
     "export": ({"model"}, {"numpy", "polars"}),
@@ -38,7 +42,8 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "bench": ({"loading", "pipeline", "simple_rules", "model", "errors"}, set()),
     "__init__": ({"loading", "pipeline", "primitives", "version"}, set()),
     "cli": (
-        {"cli", "advice", "bench", "simple_rules", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
+        {"comparison", "fleet", "simple_rules"}
+        | {"cli", "advice", "bench", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
         {"rich"},
     ),
 }

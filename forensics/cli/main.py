@@ -14,6 +14,7 @@ COMMANDS = {
     "analyze": "say what went wrong in a run, at which step, and why",
     "report": "render a case.json again: terminal, HTML, Markdown or JSON",
     "inspect": "show how the names of a run were read, or export every point",
+    "compare": "two runs, step by step: where they part and what differs",
     "skip": "the batches to leave out when the run is done again, ready to paste",
     "explain": "the manual page of a cause",
     "bench": "score the tool on labelled runs",

@@ -26,6 +26,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "total_steps": ("steps", "max_steps", "total_steps", "train_iters", "max_iters", "num_training_steps"),
 }
 
+KNOWN = frozenset(alias for aliases in _NAMES.values() for alias in aliases) | {"lr", "learning_rate", "seed", "dtype", "precision", "fp16", "bf16"}
+"""Names of settings that causes ask for, normalised."""
+
 _OPTIMIZERS = ("opt", "optim", "optimizer", "optimizer_type", "optimizer_name", "optim_name", "optimizer_class", "optimizer_target")
 
 _ADAM_LIKE = ("adam", "lamb", "adafactor", "adagrad", "rmsprop", "novograd", "shampoo", "soap")
