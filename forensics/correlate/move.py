@@ -201,10 +201,10 @@ def _flash(signal: Prepared, anchor: int, base: float) -> bool:
     return first > 0 and len(after) > 0 and float(after.min()) - bottom <= FLASH * first
 
 
-def level_change(signal: Prepared, step: int) -> float | None:
-    """Factor between the medians of 40 points after and before a step; None where a side has fewer than ten or is not positive."""
+def level_change(signal: Prepared, step: int, points: int = LEVEL_POINTS) -> float | None:
+    """Factor between the medians of the points after and before a step; None where a side has under a quarter of them or is not positive."""
     at = signal.at(step)
-    before, after = signal.values[max(0, at - LEVEL_POINTS) : at], signal.values[at : at + LEVEL_POINTS]
-    if len(before) < 10 or len(after) < 10 or np.median(before) <= 0 or np.median(after) <= 0:
+    before, after = signal.values[max(0, at - points) : at], signal.values[at : at + points]
+    if min(len(before), len(after)) < points // 4 or np.median(before) <= 0 or np.median(after) <= 0:
         return None
     return float(np.median(after) / np.median(before))

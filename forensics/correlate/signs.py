@@ -113,8 +113,13 @@ def lr_steady(view: View) -> bool | None:
 
 
 def usual_lr(view: View) -> float:
-    """The largest learning rate that the run's kind of optimizer usually bears."""
-    return USUAL_LR_SGD if view.settings.adaptive is False else USUAL_LR_ADAPTIVE
+    """The largest learning rate that the run's kind of optimizer usually bears; steps by the sign (Lion) are as large as Adam's."""
+    return USUAL_LR_SGD if plain_sgd(view) else USUAL_LR_ADAPTIVE
+
+
+def plain_sgd(view: View) -> bool:
+    """The optimizer is known to follow the gradient itself, with or without momentum."""
+    return view.settings.adaptive is False and any(word in (view.settings.optimizer or "") for word in ("sgd", "momentum", "nesterov"))
 
 
 def lr_above_usual(view: View) -> bool | None:

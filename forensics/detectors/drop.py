@@ -60,7 +60,14 @@ def _steps(u: FloatArray, noise: FloatArray) -> list[int]:
                 found[-1] = i
         else:
             found.append(i)
-    return found[:20]
+    return sorted({_edge(u, i) for i in found[:20]})
+
+
+def _edge(u: FloatArray, index: int) -> int:
+    """The sharpest edge close by: medians of a falling curve differ most a little too late."""
+    low = max(4, index - NEAR)
+    heights = [float(np.median(u[k - 4 : k]) - np.median(u[k : k + 4])) for k in range(low, min(index + NEAR, len(u) - 4))]
+    return low + int(np.argmax(heights)) if heights else index
 
 
 def _planned(curves: Curves, loss: Prepared, index: int) -> bool:

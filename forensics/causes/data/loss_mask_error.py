@@ -48,6 +48,7 @@ ln(vocabulary) test is our own.
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.move import level_change
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -64,9 +65,18 @@ MORE_GRADIENT = 1.4
 """Fewer counted tokens make the gradient noisier and larger: from this factor on it shows."""
 
 
+FEWER = 0.7
+"""Factor from which on a fall at once is one of the counted targets; smaller falls are how training goes on."""
+
+NEAR = 8
+"""Logged points on either side of a fall that are compared."""
+
+
 def examine(view: View) -> Examination:
-    """Looks for a loss that turned noisier at one step while its level and the batch size stayed, or a NaN from an empty mask."""
+    """Looks for a loss that turned noisier at one step, or fell with its gradient, while the batch stayed, or a NaN from an empty mask."""
     found = Examination(view)
+    if view.event.kind is EventKind.DROP:
+        return _fall(found, view)
     noisier = view.incident.member(EventKind.NOISE_CHANGE) if view.event.kind is EventKind.NOISE_CHANGE else None
     broken = view.incident.member(EventKind.NON_FINITE)
     if noisier is None and broken is None:
@@ -78,6 +88,26 @@ def examine(view: View) -> Examination:
         _noise(found, view, noisier.text, noisier.onset_step)
     elif broken is not None and view.rise is None and broken.recovered:
         found.supports(weights.SUPPORT, f"{broken.text}: the mean over no token is NaN, and heals with the next batch", Role.LOSS, broken.onset_step)
+    found.remedy = "Count the unmasked targets of every batch; divide the summed loss by that count, and return 0 where it is 0."
+    return found
+
+
+def _fall(found: Examination, view: View) -> Examination:
+    """Masked targets that are still counted lower the loss by their share, and the gradient by less: what is left of it is noisier."""
+    loss, grad = view.curves.get(Role.LOSS), view.curves.get(Role.GRAD_NORM)
+    if loss is None or not loss.log:
+        return found
+    by_loss = level_change(loss, view.anchor, NEAR)
+    if by_loss is None or by_loss > FEWER:
+        return found
+    found.supports(weights.SUPPORT, f"the loss fell to {by_loss:.2f} of its level within a step: fewer targets make up the same mean", Role.LOSS, view.anchor)
+    by_grad = level_change(grad, view.anchor, NEAR) if grad is not None and grad.log else None
+    if by_grad is None:
+        found.missing.append("the gradient norm: under masked targets it falls too, by less than the loss")
+    elif by_loss * 1.25 < by_grad < 1:
+        found.supports(weights.REQUIRED, f"the gradient norm fell with it, to {by_grad:.2f}: by less than the loss, as a mean over fewer targets", Role.GRAD_NORM)
+    elif by_grad >= 1.2:
+        found.contradicts(weights.AGAINST, f"the gradient norm rose, x{by_grad:.2f}", Role.GRAD_NORM)
     found.remedy = "Count the unmasked targets of every batch; divide the summed loss by that count, and return 0 where it is 0."
     return found
 

@@ -65,6 +65,10 @@ def examine(view: View) -> Examination:
     """Looks for a lasting rise of the loss with a gradient that is soon calm again."""
     found = Examination(view)
     loss, grad = view.loss, view.grad
+    if view.event.kind is EventKind.DROP:
+        found.supports(weights.SUPPORT, "the loss fell to a new level at once: other data may be easier", Role.LOSS, view.anchor)
+        found.missing.append("the loss per data source")
+        return found
     if view.rise is None or loss is None or view.event.kind is EventKind.NON_FINITE:
         return found
     if signs.brief(view):

@@ -109,7 +109,7 @@ def _schedule(found: Examination, view: View) -> None:
     phase = schedule.phase(view.anchor)
     limit = signs.usual_lr(view)
     if at >= limit:
-        what = "plain SGD" if view.settings.adaptive is False else "Adam-like optimizers"
+        what = "plain SGD" if signs.plain_sgd(view) else "Adam-like optimizers"
         found.supports(weights.REQUIRED, f"the learning rate was {at:.3g} at the onset, above what {what} usually bear ({limit:g})", Role.LR, view.anchor, at)
     if phase == "warmup" and schedule.warmup_steps >= 10:
         found.supports(weights.SUPPORT, f"the loss broke away while the learning rate was still climbing, at {at:.3g}", Role.LR, view.anchor, at)

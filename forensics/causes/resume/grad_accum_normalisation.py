@@ -52,28 +52,45 @@ INFO = CauseInfo(
     replay="one step with accumulation 1 and N at the same tokens (R12)",
 )
 
-SAME = 0.2
-"""Relative difference up to which loss and gradient norm moved by the same factor."""
+SAME = 0.25
+"""Relative difference up to which loss and gradient norm moved by the same factor: medians of a few points are no better."""
 
 LARGE = 1.5
 """A factor below this can have many reasons."""
+
+NEAR = 8
+"""Logged points on either side that are compared: farther away training itself has moved both."""
+
+HELD = 1.25
+"""Up to this further change over the next points the factor stayed: nothing was learned anew, only the unit is another."""
+
+_KINDS = {EventKind.DROP, EventKind.LEVEL_SHIFT, EventKind.SLOW_SPIKE, EventKind.NOISE_CHANGE, EventKind.DIVERGENCE}
 
 
 def examine(view: View) -> Examination:
     """Looks for a step at which loss and gradient norm change by the same factor and stay there."""
     found = Examination(view)
-    if view.event.kind not in {EventKind.DROP, EventKind.LEVEL_SHIFT, EventKind.SLOW_SPIKE, EventKind.NOISE_CHANGE}:
+    if view.event.kind not in _KINDS:
         return found
     found.missing.append("the accumulation factor and the number of valid tokens of every step")
     loss, grad = view.curves.get(Role.LOSS), view.curves.get(Role.GRAD_NORM)
     if loss is None or grad is None or not loss.log or not grad.log:
         return found
-    by_loss, by_grad = level_change(loss, view.anchor), level_change(grad, view.anchor)
+    by_loss, by_grad = level_change(loss, view.anchor, NEAR), level_change(grad, view.anchor, NEAR)
     if by_loss is None or by_grad is None or max(by_loss, 1 / by_loss) < LARGE:
         return found
     if abs(by_grad / by_loss - 1) > SAME:
         return found.exclude(f"the loss changed by x{by_loss:.2f} but the gradient norm by x{by_grad:.2f}: not one factor for both")
-    text = f"loss and gradient norm changed by the same factor at one step (x{by_loss:.2f} and x{by_grad:.2f}) and stayed"
-    found.supports(weights.STRONG, text, Role.LOSS, view.anchor)
+    later = level_change(loss, view.anchor + round(2 * NEAR * view.every), NEAR)
+    text = f"loss and gradient norm changed by the same factor at one step (x{by_loss:.2f} and x{by_grad:.2f})"
+    if later is not None and 1 / HELD <= later <= HELD:
+        found.supports(weights.STRONG, text + " and stayed", Role.LOSS, view.anchor)
+    else:
+        found.supports(weights.SUPPORT, text, Role.LOSS, view.anchor)
+    steps = view.settings.accumulation
+    if steps is not None and steps >= 2 and abs(max(by_loss, 1 / by_loss) / steps - 1) <= SAME:
+        found.supports(weights.SUPPORT, f"the factor is that of the accumulation, {steps:g}", value=steps)
+    if view.jump is not None:
+        found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     found.remedy = "Divide the summed loss by the global number of target tokens, once; check what changed at this step in the loss or its averaging."
     return found

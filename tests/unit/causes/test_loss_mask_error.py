@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cause_runs import AT, bad_batch, examine, holds, nan_loss, noisier, signals, silent
+from cause_runs import AT, Story, bad_batch, examine, holds, nan_loss, noisier, signals, silent
 
 from forensics.causes.data import loss_mask_error as rule
 
@@ -35,3 +35,21 @@ def test_missing_token_counts_are_asked_for_and_logged_ones_are_not() -> None:
     story = noisier()
     story.more["tok_valid"] = np.full(story.points, 4096.0)
     assert not any("target tokens" in need for need in examine(rule, story.run()).missing)
+
+
+def test_a_loss_that_fell_and_a_gradient_that_fell_less() -> None:
+    story = Story()
+    story.loss = story.loss * story.step_to(0.1)
+    story.grad = story.grad * story.step_to(0.35)
+    assert holds(examine(rule, story.run()))
+
+
+def test_a_fall_by_one_factor_is_another_unit_and_a_rising_gradient_contradicts() -> None:
+    story = Story()
+    story.loss = story.loss * story.step_to(0.25)
+    same, more = Story(), Story()
+    same.loss, more.loss = story.loss, story.loss
+    same.grad = same.grad * same.step_to(0.25)
+    more.grad = more.grad * more.step_to(1.6)
+    assert examine(rule, same.run()).log_odds <= 1
+    assert examine(rule, more.run()).log_odds < 0

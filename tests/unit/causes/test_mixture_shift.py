@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cause_runs import bad_batch, examine, holds, lr_jump, new_data, signals, thrown_off
+from cause_runs import Story, bad_batch, examine, holds, lr_jump, new_data, signals, thrown_off
 
 from forensics.causes.data import mixture_shift as rule
 
@@ -32,3 +32,9 @@ def test_missing_losses_per_source_are_asked_for() -> None:
     story = new_data()
     story.more["loss_code"] = story.loss.copy()
     assert not any("per data source" in need for need in examine(rule, story.run()).missing)
+
+
+def test_a_loss_that_fell_at_once_is_a_weak_sign() -> None:
+    story = Story()
+    story.loss = story.loss * story.step_to(0.6)
+    assert 0 < examine(rule, story.run()).log_odds <= 1
