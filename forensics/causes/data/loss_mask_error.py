@@ -105,7 +105,7 @@ def _fall(found: Examination, view: View) -> Examination:
     if by_grad is None:
         found.missing.append("the gradient norm: under masked targets it falls too, by less than the loss")
     elif by_loss * 1.25 < by_grad < 1:
-        found.supports(weights.REQUIRED, f"the gradient norm fell with it, to {by_grad:.2f}: by less than the loss, as a mean over fewer targets", Role.GRAD_NORM)
+        found.supports(weights.REQUIRED, f"the gradient norm fell with it, to {by_grad:.2f}: by less than the loss, as of fewer targets", Role.GRAD_NORM)
     elif by_grad >= 1.2:
         found.contradicts(weights.AGAINST, f"the gradient norm rose, x{by_grad:.2f}", Role.GRAD_NORM)
     found.remedy = "Count the unmasked targets of every batch; divide the summed loss by that count, and return 0 where it is 0."
