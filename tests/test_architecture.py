@@ -29,6 +29,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"comparison", "correlate.settings", "correlate.batches", "primitives", "model", "vocabulary", "version"},
         {"numpy"},
     ),
+    "fleet": (
+        {"fleet", "correlate.batches", "errors", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
+        {"numpy"},
+    ),
     "advice": ({"advice", "model"}, set()),
     "reports": ({"reports", "model"}, {"numpy", "jinja2", "markupsafe", "rich"}),
     "export": ({"model"}, {"numpy", "polars"}),

@@ -15,6 +15,7 @@ COMMANDS = {
     "report": "render a case.json again: terminal, HTML, Markdown or JSON",
     "inspect": "show how the names of a run were read, or export every point",
     "compare": "two runs, step by step: where they part and what differs",
+    "sweep": "many runs: one table, and what those that went wrong have in common",
     "skip": "the batches to leave out when the run is done again, ready to paste",
     "explain": "the manual page of a cause",
     "bench": "score the tool on labelled runs",

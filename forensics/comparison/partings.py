@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.correlate.batches import counts
 from forensics.model import Absent, FloatArray, IntArray, Run
 from forensics.model.comparison import DataOrder, Parting
 from forensics.primitives.prepared import BASELINE_POINTS, NOISE_POINTS, Prepared, prepare
@@ -153,11 +154,6 @@ def data_order(a: Run, b: Run) -> tuple[DataOrder, str]:
                 return _counted(_together(a, b), why)
             return (DataOrder.SAME if share >= SAME_IDS else DataOrder.DIFFERENT if share < OTHER_IDS else DataOrder.UNKNOWN), why
     return _together(a, b)
-
-
-def counts(ids: FloatArray) -> bool:
-    """Ids that only count steps: they are equal in any two runs and say nothing about what was in the batches."""
-    return len(ids) > 1 and float((np.diff(ids) == np.median(np.diff(ids))).mean()) >= SAME_IDS
 
 
 def _counted(losses: tuple[DataOrder, str], ids: str) -> tuple[DataOrder, str]:

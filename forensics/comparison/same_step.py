@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forensics.comparison.partings import counts
-from forensics.correlate.batches import at_least
+from forensics.correlate.batches import at_least, counts
 from forensics.model import Absent, Event, EventKind, Run, Severity
 from forensics.model.comparison import DataOrder, SameStep
 from forensics.vocabulary import Role

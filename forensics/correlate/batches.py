@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from forensics.model import Absent, BatchRef, Event, Run
+from forensics.model import Absent, BatchRef, Event, FloatArray, Run
 from forensics.vocabulary import Role
 
 MAX_BATCHES = 12
 """Batches listed for one event: the step before the onset, and the steps to the peak."""
+
+
+COUNTED = 0.99
+"""Share of equal distances from which ids are a counter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,11 @@ def recurrence(run: Run, event: Event, others: tuple[Event, ...], attempts: int 
         return None
     p_value = at_least(len(hits), len(curve), len(same), len(onsets))
     return Recurrence(_plain(signal.values[curve.index][here]), tuple(hits), p_value)
+
+
+def counts(ids: FloatArray) -> bool:
+    """Ids that only count steps: they are equal in any two runs and say nothing about what was in the batches."""
+    return len(ids) > 1 and float((np.diff(ids) == np.median(np.diff(ids))).mean()) >= COUNTED
 
 
 def at_least(hits: int, points: int, marked: int, drawn: int) -> float:
