@@ -29,6 +29,9 @@ SDS = 8.0
 STEEPNESS = 4.0
 """The step must exceed what the curve falls over as many points before it by this factor."""
 
+LASTING = 0.6
+"""Share of the step that must be left over FAR points."""
+
 SHARE = 0.1
 """Share of all progress so far that a drop must be worth."""
 
@@ -46,15 +49,16 @@ def _steps(u: FloatArray, noise: FloatArray) -> list[int]:
     after = forward_median(u, NEAR)
     fall = np.nan_to_num(before - after, nan=0.0)
     earlier = np.concatenate([np.full(NEAR, np.inf), np.nan_to_num(before[:-NEAR] - before[NEAR:], nan=np.inf)])
-    far_before, far_after = trailing_median(u, FAR, FAR // 2), forward_median(u, FAR)
-    lasting = np.nan_to_num(far_before - far_after, nan=0.0)
     sd = noise * np.sqrt(2 * 1.57 / NEAR)
-    gained = np.nan_to_num(np.median(u[:5]) - far_before, nan=0.0)
-    good = (fall >= SDS * sd) & (fall >= STEEPNESS * np.abs(earlier)) & (lasting >= 0.6 * fall) & (fall >= SHARE * np.maximum(gained, 0.0))
+    good = (fall >= SDS * sd) & (fall >= STEEPNESS * np.abs(earlier))
     good[:FAR] = False
     good[len(u) - FAR // 2 :] = False
+    start = float(np.median(u[:5]))
     found: list[int] = []
     for i in np.flatnonzero(good).tolist():
+        far = float(np.median(u[i - FAR : i]))
+        if far - float(np.median(u[i : i + FAR])) < LASTING * fall[i] or fall[i] < SHARE * max(start - far, 0.0):
+            continue
         if found and i - found[-1] <= 2 * NEAR:
             if fall[i] > fall[found[-1]]:
                 found[-1] = i

@@ -126,22 +126,19 @@ def _warmup_end(lr: FloatArray) -> int:
 
 
 def _ups(steps: IntArray, lr: FloatArray, warm: int) -> tuple[LrJump, ...]:
-    found: list[LrJump] = []
-    i = max(warm + 1, 1)
-    n = len(lr)
-    while i < n:
-        if not lr[i] > lr[i - 1] * (1 + 1e-9):
-            i += 1
-            continue
-        stop = i
-        while stop + 1 < n and lr[stop + 1] > lr[stop] * (1 + 1e-9):
-            stop += 1
+    climbs = np.flatnonzero(lr[1:] > lr[:-1] * (1 + 1e-9)) + 1
+    climbs = climbs[climbs > warm]
+    if len(climbs) == 0:
+        return ()
+    cuts = np.flatnonzero(np.diff(climbs) > 1)
+    starts, stops = climbs[np.append(0, cuts + 1)], climbs[np.append(cuts, -1)]
+    high = lr[stops] >= JUMP * lr[starts - 1]
+    top = np.maximum.accumulate(lr)
+    found = []
+    for i, stop in zip(starts[high].tolist(), stops[high].tolist(), strict=True):
         before, after = float(lr[i - 1]), float(lr[stop])
         factor = after / before if before > 0 else float("inf")
-        if factor >= JUMP:
-            top = float(lr[: i].max())
-            found.append(LrJump(i, int(steps[i]), before, after, factor, after > ABOVE * top, _returns(lr, stop, before), stop - i + 1))
-        i = stop + 1
+        found.append(LrJump(i, int(steps[i]), before, after, factor, after > ABOVE * float(top[i - 1]), _returns(lr, stop, before), stop - i + 1))
     return tuple(found)
 
 

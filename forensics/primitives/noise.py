@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.model import FloatArray
-from forensics.primitives.robust import centred_median
+from forensics.primitives.robust import slow_median
 
 WINDOW = 100
 """Points on either side of a change: enough to know a MAD to 12 %."""
@@ -61,8 +61,8 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
     if window < FEWEST:
         return []
     size = np.abs(u - _trend(u, centre))
-    own = np.abs(values - _trend(values, centred_median(values, 51)))
-    moved = centred_median(size, window)
+    own = np.abs(values - _trend(values, slow_median(values, 51)))
+    moved = slow_median(size, window)
     half = window // 2
     centre_of = np.arange(n)
     before = moved[np.maximum(centre_of - half, 0)]
@@ -74,8 +74,8 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
     score = np.nan_to_num(change, nan=0.0, posinf=0.0, neginf=0.0) / (SD_OF_LOG_MAD * np.sqrt(2.0 / window))
     found: list[NoiseChange] = []
     blocked = np.zeros(n, dtype=bool)
-    for i in np.argsort(-score)[:200].tolist():
-        if score[i] < SCORE or len(found) >= 20:
+    for i in _highest(score):
+        if len(found) >= 20:
             break
         if blocked[i] or change[i] < np.log(FACTOR) or not _steady(size, i, window) or _descending(centre, i, window, float(after[i])):
             continue
@@ -86,6 +86,13 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
         scale = 1.4826
         found.append(NoiseChange(at, scale * float(before[i]), scale * float(after[i]), float(score[i]), swing_period(u[at:] - _level(u[at:]))))
     return sorted(found, key=lambda c: c.index)
+
+
+def _highest(score: FloatArray) -> list[int]:
+    """The places with the highest scores, the highest first."""
+    high = np.flatnonzero(score >= SCORE)
+    order: list[int] = high[np.argsort(-score[high], kind="stable")][:200].tolist()
+    return order
 
 
 def swing_period(residual: FloatArray) -> int | None:
@@ -118,7 +125,7 @@ def _level(u: FloatArray) -> FloatArray:
 
 def _trend(u: FloatArray, centre: FloatArray) -> FloatArray:
     """The slow part: medians over the baseline window, so that a swing longer than a few points stays in the residual."""
-    return centred_median(u, 4 * WINDOW + 1) if len(u) > 20 * WINDOW else centre
+    return slow_median(u, 4 * WINDOW + 1) if len(u) > 20 * WINDOW else centre
 
 
 def _descending(centre: FloatArray, at: int, window: int, after: float) -> bool:

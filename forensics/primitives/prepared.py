@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.model import Curve, FloatArray, IntArray, Signal
-from forensics.primitives.robust import centred_median, local_sd
+from forensics.primitives.robust import around_slow_course, local_sd, slow_median
 from forensics.vocabulary import POSITIVE, Role
 
 BASELINE_POINTS = 51
@@ -79,13 +79,14 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
     finite = np.isfinite(curve.values)
     log = _on_log_scale(signal.role, curve.values[finite])
     usable = finite & (curve.values > 0) if log else finite
-    steps, values = curve.steps[usable], curve.values[usable]
+    kept = curve if usable.all() else Curve(curve.steps[usable], curve.values[usable], curve.index[usable])
+    steps, values = kept.steps, kept.values
     shift = _shift(values) if log and signal.role in MAYBE_LOG else 0.0
-    u = np.log(values + shift) if log else values.copy()
-    centre = centred_median(u, BASELINE_POINTS)
+    u = np.log(values + shift if shift else values) if log else values.copy()
+    centre = slow_median(u, BASELINE_POINTS)
     noise = np.maximum(_noise(u, centre), _floor(u, log))
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0  # a curve's steps are distinct and ascending
-    return Prepared(signal.name, signal.role, signal, steps, values, curve.index[usable], u, centre, noise, log, curve.steps[~finite], every, shift)
+    return Prepared(signal.name, signal.role, signal, steps, values, kept.index, u, centre, noise, log, curve.steps[~finite], every, shift)
 
 
 def _noise(u: FloatArray, centre: FloatArray) -> FloatArray:
@@ -101,7 +102,7 @@ def _step_noise(u: FloatArray) -> FloatArray:
     if len(u) < 3:
         return np.zeros(len(u))
     steps = np.diff(u, prepend=u[0])
-    return np.asarray(local_sd(steps - centred_median(steps, STEP_POINTS), STEP_POINTS) / np.sqrt(2.0))
+    return np.asarray(local_sd(steps - slow_median(steps, STEP_POINTS), STEP_POINTS) / np.sqrt(2.0))
 
 
 def _shift(values: FloatArray) -> float:
@@ -113,8 +114,7 @@ def _shift(values: FloatArray) -> float:
         return 0.0
     start = float(np.median(values[:5]))
     for share in SHIFTS:
-        u = np.log(values + share * start)
-        low, middle, high = np.quantile(u - centred_median(u, BASELINE_POINTS), [0.05, 0.5, 0.95])
+        low, middle, high = np.quantile(around_slow_course(np.log(values + share * start), BASELINE_POINTS), [0.05, 0.5, 0.95])
         if high <= low or (high + low - 2 * middle) / (high - low) >= -SKEWED:
             return share * start
     return SHIFTS[-1] * start

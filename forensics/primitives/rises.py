@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from forensics.model import FloatArray
-from forensics.primitives.robust import MAD_TO_SD, centred_median, forward_median, trailing_median
+from forensics.model import FloatArray, IntArray
+from forensics.primitives.robust import MAD_TO_SD, around_slow_course, block_medians, centred_median, forward_median, slow_median, slow_trailing
 from forensics.primitives.tails import FEW, Tail
 
 BEFORE = 24
@@ -81,6 +82,9 @@ SHARP = 16
 
 BLURRED = 64
 """Up to this width a rise may still have a sharp edge that only its noise hides."""
+
+LOOK = 1024
+"""Points after an onset in which its end is looked for first; twice as many the next time."""
 
 MIN_BLOCKS = 20
 """A level with fewer blocks says nothing."""
@@ -162,37 +166,39 @@ class _Candidate:
 def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     """Every window that stands out of what this curve does by itself."""
     levels: list[tuple[int, FloatArray, FloatArray]] = [(1, u, noise)]
+    steady = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / math.sqrt(2.0)
+    least = TINY * max(1.0, float(np.median(np.abs(u))))
     while len(levels[-1][1]) >= FACTOR * MIN_BLOCKS:
         block, level, _ = levels[-1]
-        usable = len(level) // FACTOR * FACTOR
-        coarse = np.median(level[:usable].reshape(-1, FACTOR), axis=1)
-        levels.append((block * FACTOR, coarse, _level_noise(coarse, u, block * FACTOR)))
+        coarse = block_medians(level, FACTOR)
+        levels.append((block * FACTOR, coarse, _level_noise(coarse, max(steady * math.sqrt(MEDIAN_LOSS / (block * FACTOR)), least))))
     tests = len(levels) * (len(WINDOWS) + 1)
-    out = [*_judge(point_scores(u, noise), 1, 1, tests), *_lone_giants(u, noise), *_blow_up(u)]
+    scores = point_scores(u, noise)
+    out = [*_judge(scores, 1, 1, tests), *_lone_giants(scores), *_blow_up(u)]
     for block, level, sd in levels:
-        before = trailing_median(level, BEFORE, 4)
-        singles = _Singles((level - before) / sd)
+        before = slow_trailing(level, BEFORE, 4)
+        singles = _Singles(level, before, sd)
         for window in WINDOWS:
             if len(level) >= 2 * window:
                 out.extend(_judge(_window_scores(level, before, sd, window), window, block, tests, singles))
     return out
 
 
-def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
+def _lone_giants(scores: FloatArray) -> list[_Candidate]:
     """Single points far above anything a symmetric noise of this curve could do, judged by how far it ever went down.
 
     A curve with many smaller outliers upwards has a heavy upper tail, in which even the largest of them looks possible; its lower
     tail is free of them.
     """
-    scores = np.nan_to_num(point_scores(u, noise), nan=0.0)
-    mirrored = -_detrended(scores)[BEFORE:]
-    if len(mirrored) < FEW:
+    high = np.flatnonzero(scores >= GIANT)
+    if len(high) == 0 or len(scores) < FEW + BEFORE:
         return []
-    deepest = float(mirrored.max())
-    tail = Tail(mirrored)
+    known = np.nan_to_num(scores, nan=0.0)
+    deepest = float((slow_median(known, BASELINE) - known)[BEFORE:].max())
+    tail = Tail(-around_slow_course(known, BASELINE)[BEFORE:])
     out = []
-    for i in np.flatnonzero(scores >= max(GIANT, GIANT_RATIO * deepest)).tolist():
-        p_value = tail.p_value(float(scores[i]), len(u))
+    for i in high[scores[high] >= GIANT_RATIO * deepest].tolist():
+        p_value = tail.p_value(float(scores[i]), len(scores))
         if p_value <= CHANCE:
             out.append(_Candidate(i, 1, 1, float(scores[i]), p_value))
     return out
@@ -213,11 +219,26 @@ def _blow_up(u: FloatArray) -> list[_Candidate]:
 class _Singles:
     """Standardised single values of a level: how often one of them, alone, lies above a height."""
 
-    def __init__(self, z: FloatArray) -> None:
-        self.z = np.nan_to_num(z, nan=-np.inf)
-        self.ordered = np.sort(self.z)
-        self.tail = Tail(_detrended(z))
-        self.calm = np.flatnonzero(forward_median(np.nan_to_num(z, nan=0.0), 4) < 1.0)
+    def __init__(self, level: FloatArray, before: FloatArray, sd: FloatArray) -> None:
+        self._level, self._before, self._sd = level, before, sd
+
+    @cached_property
+    def z(self) -> FloatArray:
+        scores: FloatArray = np.nan_to_num((self._level - self._before) / self._sd, nan=-np.inf)
+        return scores
+
+    @cached_property
+    def ordered(self) -> FloatArray:
+        return np.sort(self.z)
+
+    @cached_property
+    def tail(self) -> Tail:
+        return Tail(around_slow_course(np.where(np.isfinite(self.z), self.z, np.nan), BASELINE))
+
+    @cached_property
+    def calm(self) -> IntArray:
+        """Places from which the curve is back at its level."""
+        return np.flatnonzero(forward_median(np.maximum(self.z, -1e300), 4) < 1.0)
 
     def chance(self, height: float, surroundings: slice) -> float:
         """Share of values above ``height`` outside the surroundings; the tail's estimate where fewer than two are."""
@@ -249,7 +270,7 @@ def _at_least(count: int, of: int, chance: float) -> float:
 
 def point_scores(u: FloatArray, noise: FloatArray) -> FloatArray:
     """Robust z of each point against the points before it; the first few are compared with what there is."""
-    before = trailing_median(u, BEFORE, min(4, max(1, len(u) // 3)))
+    before = slow_trailing(u, BEFORE, min(4, max(1, len(u) // 3)))
     scores: FloatArray = (u - before) / (noise * np.sqrt(1 + MEDIAN_LOSS / BEFORE))
     return scores
 
@@ -264,34 +285,33 @@ def _window_scores(level: FloatArray, before: FloatArray, sd: FloatArray, window
 
 def _judge(scores: FloatArray, window: int, block: int, tests: int, singles: _Singles | None = None) -> list[_Candidate]:
     """Local maxima of a score that neither its own tail nor a cluster of the curve's ordinary outliers explains."""
-    filled = np.nan_to_num(scores, nan=-np.inf)
-    best = (filled >= SCORE) & (filled >= np.append(filled[1:], -np.inf)) & (filled >= np.concatenate([[-np.inf], filled[:-1]]))
-    peaks = np.flatnonzero(best)
+    peaks = _peaks(scores)
     if len(peaks) == 0:
         return []
-    tail = Tail(_detrended(scores), LIGHTEST[window])
+    tail = Tail(around_slow_course(scores, BASELINE), LIGHTEST[window])
     out = []
     for i in peaks.tolist():
         trials = len(scores) / window * tests
-        p_value = tail.p_value(float(filled[i]), trials)
+        p_value = tail.p_value(float(scores[i]), trials)
         if singles is not None and p_value <= CHANCE:
             p_value = max(p_value, min(1.0, singles.cluster(i, window) * trials))
         if p_value <= CHANCE:
-            out.append(_Candidate(i * block, window * block, block, float(filled[i]), p_value))
+            out.append(_Candidate(i * block, window * block, block, float(scores[i]), p_value))
     return out
 
 
-def _detrended(scores: FloatArray) -> FloatArray:
-    """Scores around their own slow course: on a falling curve all of them are shifted down, which says nothing of the tail."""
-    return scores - centred_median(scores, BASELINE)
+def _peaks(scores: FloatArray) -> IntArray:
+    """Places of local maxima of at least SCORE; NaN counts as low."""
+    high = np.flatnonzero(scores >= SCORE)
+    before, after = scores[np.maximum(high - 1, 0)], scores[np.minimum(high + 1, len(scores) - 1)]
+    return high[~(before > scores[high]) & ~(after > scores[high])]
 
 
-def _level_noise(level: FloatArray, u: FloatArray, block: int) -> FloatArray:
-    """Noise of block medians, measured on them, so that correlated noise is not mistaken for change."""
+def _level_noise(level: FloatArray, least: float) -> FloatArray:
+    """Noise of block medians, measured on them, so that correlated noise is not mistaken for change; at least what single points show."""
     residual = level - centred_median(level, 9)
-    own = MAD_TO_SD * centred_median(np.abs(residual), 101) * 1.15
-    steady = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / np.sqrt(2.0) * np.sqrt(MEDIAN_LOSS / block)
-    noise: FloatArray = np.maximum(np.maximum(own, steady), TINY * max(1.0, float(np.median(np.abs(u)))))
+    own = MAD_TO_SD * slow_median(np.abs(residual), 101) * 1.15
+    noise: FloatArray = np.maximum(own, least)
     return noise
 
 
@@ -309,14 +329,11 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
         onset, base = _walk_down(u, onset, base, sd)
     horizon = u[onset:]
     calm = min(10 * block, max(3, len(horizon) // 4))
-    ahead = forward_median(horizon, calm)
-    top = float(np.max(ahead[: max(width, 2)])) if block > 1 else float(np.max(horizon[: max(width * 2, 2)]))
+    top = float(np.max(forward_median(horizon[: max(width, 2) + calm], calm)[: max(width, 2)])) if block > 1 else float(np.max(horizon[: max(width * 2, 2)]))
     if top <= base or onset < (2 if candidate.width == 2 else FEWEST_BEFORE):
         return None
     limit = base + max(sd / np.sqrt(block), 0.15 * (top - base))
-    below = np.flatnonzero((ahead <= limit) & (horizon <= base + 3 * sd))
-    below = below[below > 0]
-    end = onset + int(below[0]) if len(below) else None
+    end = _back(u, onset, calm, limit, base + 3 * sd)
     stop = n if end is None else max(end, onset + 1)
     peak = onset + int(np.argmax(u[onset:stop]))
     if end is None and n - peak <= LAST and onset < YOUNG and u[peak] - base > 10 * sd:
@@ -324,6 +341,18 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     if onset < YOUNG:
         onset = _unsettled(u, onset)
     return Rise(onset, peak, end, base, top, candidate.score, candidate.p_value, width)
+
+
+def _back(u: FloatArray, onset: int, calm: int, limit: float, highest: float) -> int | None:
+    """The first point after ``onset`` that is low, as is the median of ``calm`` points from it on; looked for further and further away."""
+    low, reach = onset + 1, LOOK
+    while low < len(u):
+        part = u[low : low + reach + calm - 1]
+        below = np.flatnonzero((forward_median(part, calm)[:reach] <= limit) & (part[:reach] <= highest))
+        if len(below):
+            return low + int(below[0])
+        low, reach = low + reach, 2 * reach
+    return None
 
 
 def _locate(u: FloatArray, start: int, width: int) -> int:

@@ -5,6 +5,8 @@ All functions take and return float64 arrays of shape (points,).
 
 from __future__ import annotations
 
+import math
+
 import bottleneck as bn
 import numpy as np
 
@@ -12,6 +14,17 @@ from forensics.model import FloatArray
 
 MAD_TO_SD = 1.4826
 """Median absolute deviation times this is the standard deviation of a normal sample."""
+
+
+LONG = 1 << 16
+"""Points from which the slow medians are taken over medians of short blocks. They describe a level that hardly moves within a
+block; the sampling error grows by a fifth, the cost falls by four fifths."""
+
+STRETCHES, STRETCH = 64, 1024
+"""Stretches of a long series, and points of each, that tell the shape of its noise: as many as all of a series of LONG points."""
+
+FOUR = 4
+"""A median of so many points is worth a shortcut: it is needed at every point of every curve."""
 
 
 def centred_median(values: FloatArray, window: int) -> FloatArray:
@@ -29,12 +42,65 @@ def trailing_median(values: FloatArray, window: int, min_count: int) -> FloatArr
 
 def forward_median(values: FloatArray, window: int) -> FloatArray:
     """Median of the ``window`` points from each point on, the point included; shorter at the end."""
+    if window == FOUR and len(values) >= LONG:
+        return _forward_four(values)
     return _median(values[::-1], window, 1)[::-1]
+
+
+def slow_median(values: FloatArray, window: int) -> FloatArray:
+    """As ``centred_median``, of long series only nearly: medians of block medians, joined by straight lines. Without NaN."""
+    if len(values) < max(LONG, 2 * window):
+        return centred_median(values, window)
+    block = math.isqrt(window) | 1
+    level = centred_median(block_medians(values, block), window // block | 1)
+    share = np.arange(block) / block
+    between = (level[:-1, None] + np.diff(level)[:, None] * share).ravel()
+    out = np.empty(len(values))
+    half = block // 2
+    out[:half], out[half : half + len(between)], out[half + len(between) :] = level[0], between, level[-1]
+    return out
+
+
+def slow_trailing(values: FloatArray, window: int, min_count: int) -> FloatArray:
+    """As ``trailing_median``, of long series only nearly: the median of three blocks that end up to a block before the point."""
+    if len(values) < max(LONG, 2 * window):
+        return trailing_median(values, window, min_count)
+    block = max(window // 3, 1)
+    parts = block_medians(values, block)
+    one, two, three = parts[:-2], parts[1:-1], parts[2:]
+    middle = np.maximum(np.minimum(one, two), np.minimum(np.maximum(one, two), three))
+    out = np.empty(len(values))
+    out[: 3 * block] = trailing_median(values[: 3 * block], window, min_count)
+    rest = len(values) - 3 * block
+    out[3 * block :] = np.repeat(middle, block)[:rest]
+    return out
+
+
+def around_slow_course(values: FloatArray, window: int) -> FloatArray:
+    """A sample of the values around their moving median: all of a short series, STRETCHES of a long one. NaN is ignored."""
+    if len(values) >= LONG:
+        starts = np.linspace(0, len(values) - STRETCH, STRETCHES).astype(np.int64)
+        values = values[(starts[:, None] + np.arange(STRETCH)).ravel()]
+    return values - centred_median(values, window)
+
+
+def block_medians(values: FloatArray, block: int) -> FloatArray:
+    """Medians of consecutive blocks; what does not fill a block is left out. Sorting rows is faster than partitioning them."""
+    rows = np.sort(values[: len(values) // block * block].reshape(-1, block), axis=1)
+    medians: FloatArray = rows[:, block // 2].copy() if block % 2 else 0.5 * (rows[:, block // 2 - 1] + rows[:, block // 2])
+    return medians
+
+
+def _forward_four(values: FloatArray) -> FloatArray:
+    first, second, third, fourth = values[:-3], values[1:-2], values[2:-1], values[3:]
+    low = np.maximum(np.minimum(first, second), np.minimum(third, fourth))
+    high = np.minimum(np.maximum(first, second), np.maximum(third, fourth))
+    return np.concatenate([0.5 * (low + high), _median(values[:-4:-1], FOUR, 1)[::-1]])
 
 
 def local_sd(residual: FloatArray, window: int) -> FloatArray:
     """Standard deviation around each point by the median of absolute residuals; shorter windows at the ends."""
-    return MAD_TO_SD * centred_median(np.abs(residual), window)
+    return MAD_TO_SD * slow_median(np.abs(residual), window)
 
 
 def mad_sd(values: FloatArray) -> float:
