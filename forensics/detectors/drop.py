@@ -12,7 +12,7 @@ from forensics.model import Absent, Event, EventKind, FloatArray, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.robust import forward_median, trailing_median
+from forensics.primitives.robust import Piece, forward_median, pieces
 from forensics.vocabulary import Role
 
 NAME = "drop"
@@ -45,26 +45,32 @@ def detect(curves: Curves) -> list[Event]:
 
 
 def _steps(u: FloatArray, noise: FloatArray) -> list[int]:
-    before = trailing_median(u, NEAR, NEAR)
-    after = forward_median(u, NEAR)
-    fall = np.nan_to_num(before - after, nan=0.0)
-    earlier = np.concatenate([np.full(NEAR, np.inf), np.nan_to_num(before[:-NEAR] - before[NEAR:], nan=np.inf)])
-    sd = noise * np.sqrt(2 * 1.57 / NEAR)
-    good = (fall >= SDS * sd) & (fall >= STEEPNESS * np.abs(earlier))
-    good[:FAR] = False
-    good[len(u) - FAR // 2 :] = False
+    steep = [_steep(u[p.around], noise[p.around], p) for p in pieces(len(u), 3 * NEAR, NEAR)]
+    falls = {i: f for found in steep for i, f in found.items() if FAR <= i < len(u) - FAR // 2}
     start = float(np.median(u[:5]))
     found: list[int] = []
-    for i in np.flatnonzero(good).tolist():
+    for i, fall in falls.items():
         far = float(np.median(u[i - FAR : i]))
-        if far - float(np.median(u[i : i + FAR])) < LASTING * fall[i] or fall[i] < SHARE * max(start - far, 0.0):
+        if far - float(np.median(u[i : i + FAR])) < LASTING * fall or fall < SHARE * max(start - far, 0.0):
             continue
         if found and i - found[-1] <= 2 * NEAR:
-            if fall[i] > fall[found[-1]]:
+            if fall > falls[found[-1]]:
                 found[-1] = i
         else:
             found.append(i)
     return sorted({_edge(u, i) for i in found[:20]})
+
+
+def _steep(u: FloatArray, noise: FloatArray, piece: Piece) -> dict[int, float]:
+    """Falls between the medians before and after a point that stand out of the noise and of the fall just before them."""
+    after = forward_median(u, NEAR)
+    before = np.concatenate([np.full(min(NEAR, len(u)), np.nan), after[:-NEAR]])
+    fall = np.nan_to_num(before - after, nan=0.0)
+    high = np.flatnonzero(fall >= SDS * noise * np.sqrt(2 * 1.57 / NEAR))
+    high = high[(high >= max(NEAR, piece.inner.start)) & (high < piece.inner.stop)]
+    earlier = np.nan_to_num(before[high - NEAR] - before[high], nan=np.inf)
+    kept = high[fall[high] >= STEEPNESS * np.abs(earlier)]
+    return {piece.low + i - piece.inner.start: float(fall[i]) for i in kept.tolist()}
 
 
 def _edge(u: FloatArray, index: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.model import Curve, FloatArray, IntArray, Signal
-from forensics.primitives.robust import around_slow_course, local_sd, slow_median
+from forensics.primitives.robust import centred_median, local_sd, pieces, slow_median, stretches
 from forensics.vocabulary import POSITIVE, Role
 
 BASELINE_POINTS = 51
@@ -21,6 +21,9 @@ LOG_FLOOR = 1e-3
 
 SMOOTH = 3.0
 """Ratio of the noise around the baseline to that between neighbours that an ordinary curve does not exceed."""
+
+NEIGHBOURS = 384
+"""Points beside a piece of a long curve that the noise at its ends is measured from."""
 
 STEP_POINTS = 61
 """Points of the noise from differences."""
@@ -83,8 +86,13 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
     steps, values = kept.steps, kept.values
     shift = _shift(values) if log and signal.role in MAYBE_LOG else 0.0
     u = np.log(values + shift if shift else values) if log else values.copy()
-    centre = slow_median(u, BASELINE_POINTS)
-    noise = np.maximum(_noise(u, centre), _floor(u, log))
+    centre, noise = np.empty(len(u)), np.empty(len(u))
+    floor = _floor(u, log)
+    for piece in pieces(len(u), NEIGHBOURS, NEIGHBOURS):
+        part = u[piece.around]
+        middle = slow_median(part, BASELINE_POINTS)
+        centre[piece.low : piece.high] = middle[piece.inner]
+        noise[piece.low : piece.high] = np.maximum(_noise(part, middle)[piece.inner], floor)
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0  # a curve's steps are distinct and ascending
     return Prepared(signal.name, signal.role, signal, steps, values, kept.index, u, centre, noise, log, curve.steps[~finite], every, shift)
 
@@ -113,8 +121,10 @@ def _shift(values: FloatArray) -> float:
     if len(values) < SHIFT_POINTS:
         return 0.0
     start = float(np.median(values[:5]))
+    sample = stretches(values)
     for share in SHIFTS:
-        low, middle, high = np.quantile(around_slow_course(np.log(values + share * start), BASELINE_POINTS), [0.05, 0.5, 0.95])
+        u = np.log(sample + share * start)
+        low, middle, high = np.quantile(u - centred_median(u, BASELINE_POINTS), [0.05, 0.5, 0.95])
         if high <= low or (high + low - 2 * middle) / (high - low) >= -SKEWED:
             return share * start
     return SHIFTS[-1] * start

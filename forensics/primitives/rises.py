@@ -8,13 +8,26 @@ never invents one.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from forensics.model import FloatArray, IntArray
-from forensics.primitives.robust import MAD_TO_SD, around_slow_course, block_medians, centred_median, forward_median, slow_median, slow_trailing
+from forensics.primitives.robust import (
+    MAD_TO_SD,
+    STRETCH,
+    STRETCHES,
+    around_slow_course,
+    block_medians,
+    centred_median,
+    forward_median,
+    pieces,
+    slow_median,
+    slow_trailing,
+    stretches,
+)
 from forensics.primitives.tails import FEW, Tail
 
 BEFORE = 24
@@ -28,6 +41,9 @@ FACTOR = 4
 
 LIGHTEST = {1: 0.0, 2: 12.0, 4: 30.0, 8: 50.0}
 """Degrees of freedom that a window cannot fall below: the smaller of two, or the median of several, has a light tail."""
+
+PAST = 64
+"""Blocks before a piece that its first baselines are taken from."""
 
 BASELINE = 51
 """Scores around a centre that their tail is measured from."""
@@ -85,6 +101,9 @@ BLURRED = 64
 
 LOOK = 1024
 """Points after an onset in which its end is looked for first; twice as many the next time."""
+
+LOWEST = -1e300
+"""The score of a value that has nothing before it."""
 
 MIN_BLOCKS = 20
 """A level with fewer blocks says nothing."""
@@ -166,30 +185,57 @@ class _Candidate:
 def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     """Every window that stands out of what this curve does by itself."""
     levels: list[tuple[int, FloatArray, FloatArray]] = [(1, u, noise)]
-    steady = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / math.sqrt(2.0)
-    least = TINY * max(1.0, float(np.median(np.abs(u))))
+    steady = MAD_TO_SD * float(np.median(np.abs(np.diff(stretches(u))))) / math.sqrt(2.0)
+    least = TINY * max(1.0, float(np.median(np.abs(stretches(u)))))
     while len(levels[-1][1]) >= FACTOR * MIN_BLOCKS:
         block, level, _ = levels[-1]
         coarse = block_medians(level, FACTOR)
         levels.append((block * FACTOR, coarse, _level_noise(coarse, max(steady * math.sqrt(MEDIAN_LOSS / (block * FACTOR)), least))))
     tests = len(levels) * (len(WINDOWS) + 1)
-    scores = point_scores(u, noise)
-    out = [*_judge(scores, 1, 1, tests), *_lone_giants(scores), *_blow_up(u)]
+    out = [*_lone_giants(u, noise), *_blow_up(u)]
     for block, level, sd in levels:
-        before = slow_trailing(level, BEFORE, 4)
-        singles = _Singles(level, before, sd)
-        for window in WINDOWS:
-            if len(level) >= 2 * window:
-                out.extend(_judge(_window_scores(level, before, sd, window), window, block, tests, singles))
+        windows = [w for w in ((1, *WINDOWS) if block == 1 else WINDOWS) if len(level) >= 2 * w]
+        singles = _Singles(level, sd)
+        for window, seen in _scored(level, sd, windows).items():
+            out.extend(_judge(seen, window, block, tests, None if window == 1 else singles))
     return out
 
 
-def _lone_giants(scores: FloatArray) -> list[_Candidate]:
+@dataclass(slots=True)
+class _Seen:
+    """What the scores of one window on one level of ``points`` blocks show: their local maxima, and a sample for the shape of their tail."""
+
+    points: int
+    peaks: list[tuple[int, float]]
+    sample: list[FloatArray]
+
+
+def _scored(level: FloatArray, sd: FloatArray, windows: Sequence[int]) -> dict[int, _Seen]:
+    """Scores of every window, piece by piece: only what stands out and a sample of the rest is kept."""
+    out = {window: _Seen(len(level), [], []) for window in windows}
+    cut = list(pieces(len(level), PAST, max(WINDOWS) + 1))
+    share = max(STRETCHES // len(cut), 1) * STRETCH if len(cut) > 1 else len(level)
+    every = max(1, len(cut) // STRETCHES)
+    for number, piece in enumerate(cut):
+        part, spread = level[piece.around], sd[piece.around]
+        before = slow_trailing(part, BEFORE, min(4, max(1, len(level) // 3)) if 1 in windows else 4)
+        for window, seen in out.items():
+            scores = _point_scores(part, before, spread) if window == 1 else _window_scores(part, before, spread, window)
+            if piece.high < len(level):
+                scores = scores[: piece.inner.stop + 1]
+            seen.peaks += [(piece.low + i - piece.inner.start, float(scores[i])) for i in _peaks(scores).tolist() if piece.inner.start <= i < piece.inner.stop]
+            if number % every == 0:
+                seen.sample.append(around_slow_course(scores[piece.inner][:share], BASELINE))
+    return out
+
+
+def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     """Single points far above anything a symmetric noise of this curve could do, judged by how far it ever went down.
 
     A curve with many smaller outliers upwards has a heavy upper tail, in which even the largest of them looks possible; its lower
     tail is free of them.
     """
+    scores = point_scores(u, noise)
     high = np.flatnonzero(scores >= GIANT)
     if len(high) == 0 or len(scores) < FEW + BEFORE:
         return []
@@ -208,7 +254,7 @@ def _blow_up(u: FloatArray) -> list[_Candidate]:
     """A jump in the first points, where there is too little before it for any window: judged by the steps of the whole curve."""
     if len(u) < 8:
         return []
-    usual = MAD_TO_SD * float(np.median(np.abs(np.diff(u)))) / math.sqrt(2.0)
+    usual = MAD_TO_SD * float(np.median(np.abs(np.diff(stretches(u))))) / math.sqrt(2.0)
     for i in range(2, min(FIRST_POINTS, len(u) - 1)):
         height = min(float(u[i]), float(u[i + 1])) - float(np.max(u[:i]))
         if height >= BLOW_UP and height >= BLOW_UP_SDS * usual:
@@ -219,12 +265,12 @@ def _blow_up(u: FloatArray) -> list[_Candidate]:
 class _Singles:
     """Standardised single values of a level: how often one of them, alone, lies above a height."""
 
-    def __init__(self, level: FloatArray, before: FloatArray, sd: FloatArray) -> None:
-        self._level, self._before, self._sd = level, before, sd
+    def __init__(self, level: FloatArray, sd: FloatArray) -> None:
+        self._level, self._sd = level, sd
 
     @cached_property
     def z(self) -> FloatArray:
-        scores: FloatArray = np.nan_to_num((self._level - self._before) / self._sd, nan=-np.inf)
+        scores: FloatArray = np.nan_to_num((self._level - slow_trailing(self._level, BEFORE, 4)) / self._sd, nan=LOWEST)
         return scores
 
     @cached_property
@@ -233,12 +279,7 @@ class _Singles:
 
     @cached_property
     def tail(self) -> Tail:
-        return Tail(around_slow_course(np.where(np.isfinite(self.z), self.z, np.nan), BASELINE))
-
-    @cached_property
-    def calm(self) -> IntArray:
-        """Places from which the curve is back at its level."""
-        return np.flatnonzero(forward_median(np.maximum(self.z, -1e300), 4) < 1.0)
+        return Tail(around_slow_course(np.where(self.z > LOWEST, self.z, np.nan), BASELINE))
 
     def chance(self, height: float, surroundings: slice) -> float:
         """Share of values above ``height`` outside the surroundings; the tail's estimate where fewer than two are."""
@@ -248,11 +289,14 @@ class _Singles:
 
     def _surroundings(self, start: int, window: int) -> slice:
         """The window and the whole stretch around it that has not calmed: one event, not other outliers."""
-        first = int(np.searchsorted(self.calm, start - window, side="right")) - 1
-        last = int(np.searchsorted(self.calm, start + 2 * window))
-        low = int(self.calm[first]) if first >= 0 else 0
-        return slice(low, int(self.calm[last]) if last < len(self.calm) else len(self.z))
-
+        reach = LOOK
+        while True:
+            low, high = max(0, start - reach), min(len(self.z), start + 2 * window + reach)
+            calm = low + np.flatnonzero(forward_median(self.z[low : high + FACTOR - 1], FACTOR)[: high - low] < 1.0)
+            before, after = calm[calm <= start - window], calm[calm >= start + 2 * window]
+            if (len(before) or low == 0) and (len(after) or high == len(self.z)):
+                return slice(int(before[-1]) if len(before) else 0, int(after[0]) if len(after) else len(self.z))
+            reach *= 4
 
     def cluster(self, start: int, window: int) -> float:
         """Chance that ordinary outliers of this level meet as in the window: the least likely of its upper order statistics."""
@@ -270,7 +314,10 @@ def _at_least(count: int, of: int, chance: float) -> float:
 
 def point_scores(u: FloatArray, noise: FloatArray) -> FloatArray:
     """Robust z of each point against the points before it; the first few are compared with what there is."""
-    before = slow_trailing(u, BEFORE, min(4, max(1, len(u) // 3)))
+    return _point_scores(u, slow_trailing(u, BEFORE, min(4, max(1, len(u) // 3))), noise)
+
+
+def _point_scores(u: FloatArray, before: FloatArray, noise: FloatArray) -> FloatArray:
     scores: FloatArray = (u - before) / (noise * np.sqrt(1 + MEDIAN_LOSS / BEFORE))
     return scores
 
@@ -283,20 +330,19 @@ def _window_scores(level: FloatArray, before: FloatArray, sd: FloatArray, window
     return scores
 
 
-def _judge(scores: FloatArray, window: int, block: int, tests: int, singles: _Singles | None = None) -> list[_Candidate]:
+def _judge(seen: _Seen, window: int, block: int, tests: int, singles: _Singles | None) -> list[_Candidate]:
     """Local maxima of a score that neither its own tail nor a cluster of the curve's ordinary outliers explains."""
-    peaks = _peaks(scores)
-    if len(peaks) == 0:
+    if not seen.peaks:
         return []
-    tail = Tail(around_slow_course(scores, BASELINE), LIGHTEST[window])
+    tail = Tail(np.concatenate(seen.sample), LIGHTEST[window])
+    trials = seen.points / window * tests
     out = []
-    for i in peaks.tolist():
-        trials = len(scores) / window * tests
-        p_value = tail.p_value(float(scores[i]), trials)
+    for i, score in seen.peaks:
+        p_value = tail.p_value(score, trials)
         if singles is not None and p_value <= CHANCE:
             p_value = max(p_value, min(1.0, singles.cluster(i, window) * trials))
         if p_value <= CHANCE:
-            out.append(_Candidate(i * block, window * block, block, float(scores[i]), p_value))
+            out.append(_Candidate(i * block, window * block, block, score, p_value))
     return out
 
 
