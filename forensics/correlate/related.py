@@ -47,6 +47,6 @@ def related(view: View) -> tuple[Related, ...]:
             continue
         lag = moved.onset_step - reference
         resolvable = max(signal.every, view.every) <= 1 or abs(lag) > max(signal.every, view.every)
-        change = f"{signal.name} rose to {moved.factor:.3g} times its level ({moved.baseline:.4g} to {moved.peak:.4g})"
+        change = f"{signal.name} rose to {moved.factor:.3g} times its level ({moved.baseline:.4g} to {moved.peak:.4g}{', divided by the loss scale' if signal.unscaled else ''})"
         found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag if resolvable else None, change)
     return tuple(sorted(found.values(), key=lambda r: (r.onset_step, r.signal))[:MOST])

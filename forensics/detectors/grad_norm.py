@@ -69,5 +69,5 @@ def _event(norm: Prepared, rise: Rise) -> Event:
         peak=upper,
         height=upper - lower,
         p_value=rise.p_value,
-        text=f"{norm.name} rose from {lower:.4g} to {upper:.4g}",
+        text=f"{norm.name} rose from {lower:.4g} to {upper:.4g}{' (divided by the loss scale)' if norm.unscaled else ''}",
     )

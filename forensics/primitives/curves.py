@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from forensics.model import Absent, Run
+from forensics.model import Absent, Run, Signal
 from forensics.primitives.lr_schedule import LrSchedule, read_schedule
 from forensics.primitives.prepared import Prepared, prepare
 from forensics.vocabulary import Role
+
+
+SCALED = frozenset({Role.GRAD_NORM, Role.GRAD_NORM_GROUP})
+"""Roles that some float16 trainers log before unscaling."""
 
 
 class Curves:
@@ -23,19 +27,17 @@ class Curves:
         signal = self.run.signal(role)
         if isinstance(signal, Absent):
             return None
+        return self._prepare(signal)
+
+    def _prepare(self, signal: Signal) -> Prepared:
         if signal.name not in self._prepared:
-            self._prepared[signal.name] = prepare(signal, self.attempts)
+            scale = self.run.signal(Role.LOSS_SCALE) if signal.role in SCALED else Absent("", "")
+            self._prepared[signal.name] = prepare(signal, self.attempts, None if isinstance(scale, Absent) else scale)
         return self._prepared[signal.name]
 
     def every(self, *roles: str) -> tuple[Prepared, ...]:
         """Every signal of the given roles, prepared, primaries first."""
-        out = []
-        for role in roles:
-            for signal in self.run.all(role):
-                if signal.name not in self._prepared:
-                    self._prepared[signal.name] = prepare(signal, self.attempts)
-                out.append(self._prepared[signal.name])
-        return tuple(out)
+        return tuple(self._prepare(signal) for role in roles for signal in self.run.all(role))
 
     @cached_property
     def schedule(self) -> LrSchedule | None:

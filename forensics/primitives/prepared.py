@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.model import Curve, FloatArray, IntArray, Signal
 from forensics.primitives.robust import centred_median, local_sd, pieces, slow_median, stretches
+from forensics.primitives.units import unscale
 from forensics.vocabulary import POSITIVE, Role
 
 BASELINE_POINTS = 51
@@ -47,7 +48,8 @@ class Prepared:
     """One curve of one signal. All arrays have shape (points,) over the finite points, ascending in step.
 
     ``u`` is the value on the comparison scale (natural log of value + ``shift`` where ``log``); ``noise`` the local standard deviation of ``u``;
-    ``bad`` the steps whose value was not finite; ``every`` the median distance between logged steps.
+    ``bad`` the steps whose value was not finite; ``every`` the median distance between logged steps. ``unscaled``: the values are
+    the logged ones divided by the loss scale, which they carried.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Prepared:
     bad: IntArray
     every: float
     shift: float = 0.0
+    unscaled: bool = False
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -76,9 +79,16 @@ class Prepared:
         return float(np.exp(min(u, 700.0))) - self.shift if self.log else float(u)
 
 
-def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
-    """Prepare the curve of a signal as it stood after ``attempts`` attempts (all by default)."""
+def prepare(signal: Signal, attempts: int | None = None, scale: Signal | None = None) -> Prepared:
+    """Prepare the curve of a signal as it stood after ``attempts`` attempts (all by default).
+
+    ``scale`` is the run's loss scale, by which a gradient norm is divided where it carries it.
+    """
     curve: Curve = signal.curve(attempts)
+    repaired = unscale(curve, scale, attempts) if scale is not None else None
+    if repaired is not None:
+        fresh = ~repaired.stale
+        curve = Curve(curve.steps[fresh], repaired.values[fresh], curve.index[fresh])
     finite = np.isfinite(curve.values)
     log = _on_log_scale(signal.role, curve.values[finite])
     usable = finite & (curve.values > 0) if log else finite
@@ -94,7 +104,22 @@ def prepare(signal: Signal, attempts: int | None = None) -> Prepared:
         centre[piece.low : piece.high] = middle[piece.inner]
         noise[piece.low : piece.high] = np.maximum(_noise(part, middle)[piece.inner], floor)
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0  # a curve's steps are distinct and ascending
-    return Prepared(signal.name, signal.role, signal, steps, values, kept.index, u, centre, noise, log, curve.steps[~finite], every, shift)
+    return Prepared(
+        name=signal.name,
+        role=signal.role,
+        signal=signal,
+        steps=steps,
+        values=values,
+        index=kept.index,
+        u=u,
+        centre=centre,
+        noise=noise,
+        log=log,
+        bad=curve.steps[~finite],
+        every=every,
+        shift=shift,
+        unscaled=repaired is not None,
+    )
 
 
 def _noise(u: FloatArray, centre: FloatArray) -> FloatArray:

@@ -371,6 +371,8 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     base = float(min(np.median(history), np.median(history[-8 * block :])))
     sd = float(noise[start])
     onset = _onset(u, start, base, sd, width)
+    if onset < FEWEST_BEFORE <= start and block == 1:
+        onset = _after_descent(u, start, base, sd)
     if block == 1:
         onset, base = _walk_down(u, onset, base, sd)
     horizon = u[onset:]
@@ -434,6 +436,13 @@ def _onset(u: FloatArray, start: int, base: float, sd: float, width: int) -> int
     if len(strong) == 0:
         return _edge(u, low, start + width, base) if width <= BLURRED else start
     return _walk_back(u, low + int(strong[0]), base, sd)
+
+
+def _after_descent(u: FloatArray, start: int, base: float, sd: float) -> int:
+    """In a short steep curve the points of the descent lie above the level too: walk back only to the last calm point."""
+    calm = np.flatnonzero(u[:start] < base + 2 * sd)
+    raised = np.flatnonzero(u[start : start + 8] >= base + 4 * sd)
+    return max(int(calm[-1]) + 1 if len(calm) else 0, start) + (int(raised[0]) if len(raised) else 0)
 
 
 def _walk_back(u: FloatArray, first: int, base: float, sd: float) -> int:
