@@ -121,10 +121,19 @@ def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
 
 def _with_lead(view: View) -> Event:
     """The event, beginning where the gradient norm left its level if that led the loss and was large: one incident, one onset."""
-    grad, event = view.grad, view.event
+    grad, event = view.grad, _with_continuity(view)
     if event.severity is Severity.INFO or grad is None or grad.onset_step is None or not signs.precursor(view) or grad.factor < signs.SURGE:
         return event
     return replace(event, onset_step=min(event.onset_step, grad.onset_step))
+
+
+def _with_continuity(view: View) -> Event:
+    """A restart with what was continuous across it."""
+    event = view.event
+    if event.kind is not EventKind.RESTART:
+        return event
+    restart = view.across(event.onset_step)
+    return event if not restart.facts else replace(event, text=f"{event.text}; across it {restart.sentence}")
 
 
 NOTHING = Ranking((), (), False)

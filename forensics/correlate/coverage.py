@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from forensics.model import Absent, NotChecked, Run
+import numpy as np
+
+from forensics.model import Absent, IntArray, NotChecked, Run
+from forensics.primitives.units import unscale
 from forensics.vocabulary import Role
 
 ASKED = (
@@ -24,6 +27,29 @@ NAN_FILTER = (
 )
 
 
+SCALED = "the log holds it multiplied by the loss scale; it was divided by it for the analysis, so numbers about it differ from those in the log"
+
+GAPS = 20.0
+"""A distance this many usual ones long is a gap in the log (as for pauses of the clock)."""
+
+
+def _cadence(steps: IntArray) -> list[NotChecked]:
+    """Coarse logging, and stretches that are missing."""
+    distance = np.diff(steps)
+    every = float(np.median(distance))
+    out = []
+    if every > 1.5:
+        why = f"the loss is logged every {every:.0f} steps: what happened between, and leads shorter than that, are unknown"
+        out.append(NotChecked("single steps", why))
+    gaps = distance[distance > GAPS * every]
+    if len(gaps):
+        at = int(np.argmax(distance))
+        where = f"{'the longest ' if len(gaps) > 1 else ''}from {int(steps[at])} to {int(steps[at + 1])}"
+        why = f"the log has {len(gaps)} gap{'s' if len(gaps) > 1 else ''} ({where}): what happened there, a resume among it, is unknown"
+        out.append(NotChecked("missing steps", why))
+    return out
+
+
 def not_checked(run: Run) -> tuple[NotChecked, ...]:
     """The list for the case: missing roles, filters of the logger, coarse logging, and what scalars never show."""
     out = [NotChecked(role.value, why) for role, why in ASKED if isinstance(run.signal(role), Absent)]
@@ -32,10 +58,10 @@ def not_checked(run: Run) -> tuple[NotChecked, ...]:
         out.append(NotChecked("NaN losses", NAN_FILTER))
     if not isinstance(loss, Absent) and len(loss) > 1:
         curve = loss.curve()
-        every = float((curve.steps[-1] - curve.steps[0]) / max(len(curve) - 1, 1))
-        if every > 1.5:
-            why = f"the loss is logged every {every:.0f} steps: what happened between, and leads shorter than that, are unknown"
-            out.append(NotChecked("single steps", why))
+        out += _cadence(curve.steps)
+    grad, scale = run.signal(Role.GRAD_NORM), run.signal(Role.LOSS_SCALE)
+    if not isinstance(grad, Absent) and not isinstance(scale, Absent) and unscale(grad.curve(), scale) is not None:
+        out.append(NotChecked("unit of the gradient norm", SCALED))
     precision = str(run.config.get("dtype") or run.config.get("precision") or "").lower()
     half = run.config.get("fp16") is True or precision in {"fp16", "float16", "16", "16-mixed"}
     if half and isinstance(run.signal(Role.LOSS_SCALE), Absent):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from forensics.correlate.move import LEAD_POINTS
 from forensics.correlate.view import View
-from forensics.model import Related
+from forensics.model import Event, Related
 from forensics.vocabulary import Role
 
 WATCHED = (
@@ -30,6 +33,25 @@ MOST = 20
 """Related signals kept for one event, the earliest first: a run may log hundreds of layers."""
 
 
+def _own_onset(view: View, member: Event, role: str | None) -> int:
+    """Where the signal first left its level: for the gradient norm the same step that causes reckon its lead from."""
+    grad = view.grad
+    if role != Role.GRAD_NORM or grad is None or grad.name != member.signal or grad.onset_step is None:
+        return member.onset_step
+    return grad.onset_step if abs(grad.onset_step - member.onset_step) <= LEAD_POINTS * grad.every else member.onset_step
+
+
+def _resolved(lag: int, every: float) -> int | None:
+    """Cadence rule: a lead or lag that is not longer than the distance between logged steps is unknown."""
+    return lag if every <= 1 or abs(lag) > every else None
+
+
+def _every(view: View, name: str) -> float:
+    signal = next((s for s in view.run.signals if s.name == name), None)
+    steps = np.unique(signal.steps) if signal is not None else ()
+    return float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
+
+
 def related(view: View) -> tuple[Related, ...]:
     """Signals that left their level around the event, members of the incident and others, earliest first."""
     own = view.event.signal
@@ -38,15 +60,17 @@ def related(view: View) -> tuple[Related, ...]:
     reference = next((m.onset_step for m in view.incident.members if m.signal == own), view.anchor)
     for member in view.incident.members:
         if member.signal != own and member.signal not in found:
-            found[member.signal] = Related(member.signal, roles.get(member.signal), member.onset_step, member.onset_step - reference, member.text)
+            onset = _own_onset(view, member, roles.get(member.signal))
+            lag = _resolved(onset - reference, max(view.every, _every(view, member.signal)))
+            found[member.signal] = Related(member.signal, roles.get(member.signal), onset, lag, member.text)
     for signal in view.curves.every(*WATCHED):
         if signal.name in found or signal.name == own or len(signal) < 8 or signal.role in {Role.LR, Role.LOSS_SCALE, Role.BATCH_SIZE}:
             continue
         moved = view.move_of(signal)
         if moved is None or moved.onset_step is None or abs(moved.onset_step - view.anchor) > 30 * max(signal.every, view.every):
             continue
-        lag = moved.onset_step - reference
-        resolvable = max(signal.every, view.every) <= 1 or abs(lag) > max(signal.every, view.every)
-        change = f"{signal.name} rose to {moved.factor:.3g} times its level ({moved.baseline:.4g} to {moved.peak:.4g}{', divided by the loss scale' if signal.unscaled else ''})"
-        found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag if resolvable else None, change)
+        lag = _resolved(moved.onset_step - reference, max(signal.every, view.every))
+        unit = ", divided by the loss scale" if signal.unscaled else ""
+        change = f"{signal.name} rose to {moved.factor:.3g} times its level ({moved.baseline:.4g} to {moved.peak:.4g}{unit})"
+        found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, change)
     return tuple(sorted(found.values(), key=lambda r: (r.onset_step, r.signal))[:MOST])

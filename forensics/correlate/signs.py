@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from forensics.correlate.move import LEAD_POINTS
 from forensics.correlate.view import View
 from forensics.model import EventKind
@@ -24,6 +26,12 @@ SURGE = 10.0
 
 YOUNG_POINTS = 30
 """Logged points at the start of a run in which the loss falls steeply."""
+
+SKIPS, FEWEST_SKIPS = 5, 3
+"""Points after the onset that are looked at for skipped steps, and how many of them must be."""
+
+HELD = 0.2
+"""Share of its rise by which a loss may move that stays where it is."""
 
 CALM = 1.4
 """A gradient norm within this factor of its level is calm again."""
@@ -133,6 +141,19 @@ def scale_burst(view: View) -> bool | None:
     if view.curves.get(Role.LOSS_SCALE) is None:
         return None
     return view.incident.member(EventKind.LOSS_SCALE_DROP, EventKind.LOSS_SCALE_COLLAPSE) is not None
+
+
+def held_while_skipped(view: View) -> bool | None:
+    """The loss scale fell on most of the steps after the onset, so those updates were skipped, and the loss stayed where it was."""
+    scale, loss = view.curves.get(Role.LOSS_SCALE), view.curves.get(Role.LOSS)
+    if scale is None or loss is None or view.rise is None:
+        return None
+    i, j = scale.at(view.anchor), loss.at(view.anchor)
+    scales, losses = scale.values[i : i + SKIPS], loss.u[j : j + SKIPS]
+    if len(scales) < FEWEST_SKIPS + 1 or len(losses) < FEWEST_SKIPS + 1:
+        return None
+    fell = int((np.diff(scales) < 0).sum())
+    return fell >= FEWEST_SKIPS and float(np.ptp(losses)) <= HELD * float(losses[0] - loss.centre[max(0, j - 1)])
 
 
 def dense(view: View) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.correlate.batches import Recurrence, recurrence
 from forensics.correlate.move import LEAD_POINTS, Move, measure
+from forensics.correlate.resumes import CHECKED, Continuity, Mark, continuity
 from forensics.correlate.settings import Settings, read_settings
 from forensics.detectors.incidents import Incident
 from forensics.model import Absent, Attempt, Event, EventKind, Evidence, Run, Severity
@@ -147,6 +148,36 @@ class View:
             if attempt.first_step <= self.anchor <= attempt.first_step + reach or attempt.first_step == self.onset:
                 return attempt
         return self._pause(reach)
+
+    @cached_property
+    def gap(self) -> tuple[int, int] | None:
+        """Logged steps on either side of a stretch that is missing shortly before the event: a restart in it would not show."""
+        signal = self.curves.get(Role.LOSS)
+        if signal is None or len(signal) < 2:
+            return None
+        at = min(signal.at(self.anchor), len(signal) - 1)
+        low = max(0, at - int(RESUME_POINTS))
+        wide = np.flatnonzero(np.diff(signal.steps[low : at + 1]) > GAP_FACTOR * self.every)
+        if len(wide) == 0:
+            return None
+        i = low + int(wide[-1])
+        return int(signal.steps[i]), int(signal.steps[i + 1])
+
+    @cached_property
+    def restart(self) -> Continuity | None:
+        """What was continuous across the restart before the event; without a mark of one, across the gap in which it may lie."""
+        if isinstance(self.resume, Attempt):
+            return self._continuity(self.resume.first_step, Mark.ATTEMPT)
+        if self.resume is not None:
+            return self._continuity(self.resume, Mark.PAUSE)
+        return None if self.gap is None else self._continuity(self.gap[1], Mark.GAP)
+
+    def across(self, step: int) -> Continuity:
+        """What was continuous across a step at which something began again."""
+        return self._continuity(step, Mark.ATTEMPT)
+
+    def _continuity(self, step: int, mark: Mark) -> Continuity:
+        return continuity({role: self.curves.get(role) for role in CHECKED}, step, mark)
 
     def _pause(self, reach: float) -> int | None:
         signal = self.run.signal(Role.LOSS)

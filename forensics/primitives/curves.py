@@ -9,7 +9,6 @@ from forensics.primitives.lr_schedule import LrSchedule, read_schedule
 from forensics.primitives.prepared import Prepared, prepare
 from forensics.vocabulary import Role
 
-
 SCALED = frozenset({Role.GRAD_NORM, Role.GRAD_NORM_GROUP})
 """Roles that some float16 trainers log before unscaling."""
 

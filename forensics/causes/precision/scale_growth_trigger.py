@@ -80,8 +80,13 @@ def examine(view: View) -> Examination:
         before, after = float(scale.values[i - 1]), float(scale.values[i])
         low = float(scale.values[i : i + AFTER_POINTS].min())
         if low > 0 and before > 0 and GROWTH[0] <= after / before <= GROWTH[1] and math.log2(after / low) >= HALVINGS:
-            step = int(scale.steps[i])
-            found.supports(weights.REQUIRED, f"the loss scale went from {before:g} to {after:g} at step {step}, just before the onset", Role.LOSS_SCALE, step)
+            step, last = int(scale.steps[i]), int(scale.steps[i - 1])
+            if step - last > NEAR_STEPS and view.every <= NEAR_STEPS:
+                text = f"the loss scale went from {before:g} to {after:g} somewhere between steps {last} and {step}, which may be long before the onset"
+                found.supports(weights.SUPPORT, text, Role.LOSS_SCALE, step)
+            else:
+                text = f"the loss scale went from {before:g} to {after:g} at step {step}, just before the onset"
+                found.supports(weights.REQUIRED, text, Role.LOSS_SCALE, step)
             if view.rise is not None:
                 text = f"the loss rose while the scale fell by {math.log2(after / low):.0f} halvings to {low:g}"
                 found.supports(weights.SUPPORT, text, Role.LOSS, view.rise.onset_step)

@@ -8,7 +8,9 @@ length in every coordinate, about lr x sign(gradient), and the weights are throw
 How it shows in logs
 --------------------
 A rise of the loss within 20 logged points after a resume (a new attempt, or a pause over 20 usual steps). The first
-losses after the resume are right, then the loss rises; gradient norm normal at first, learning rate continuous.
+losses after the resume are right, then the loss rises; gradient norm normal at first, learning rate continuous. Where
+the log has a gap before the event, the resume may lie in it. With an ordinary gradient the step before, and a loss that
+stays while the next steps are skipped, one update did the damage.
 
 What would contradict it
 ------------------------
@@ -45,8 +47,11 @@ BigScience tr8b (an option silently ignored; the step of a group not saved). Lig
 
 from __future__ import annotations
 
+import numpy as np
+
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.resumes import Mark
 from forensics.model import Part
 from forensics.vocabulary import Role
 
@@ -60,21 +65,47 @@ INFO = CauseInfo(
 )
 
 
+NORMAL = 2.0
+"""Factor over its level within which the gradient norm of a step is normal."""
+
+
 def examine(view: View) -> Examination:
     """Looks for a rise within 20 logged steps of a resume, with a first loss that was still right."""
     found = Examination(view)
-    if view.resume is None:
+    restart = view.restart
+    if restart is None:
         return found.exclude("no resume within 20 logged steps before the onset")
     if view.rise is None:
         return found
-    step = view.resume if isinstance(view.resume, int) else view.resume.first_step
-    found.supports(weights.REQUIRED, f"the run was resumed at step {step}, {view.anchor - step} steps before the onset", Role.LOSS, step)
+    step = restart.step
+    if restart.mark is Mark.GAP:
+        assert view.gap is not None
+        found.supports(weights.HINT, f"steps {view.gap[0] + 1} to {view.gap[1] - 1} are not in the log: a resume there would not show", Role.LOSS, step)
+        found.missing.append("marks of a resume: wall times, process starts")
+    else:
+        found.supports(weights.REQUIRED, f"the run was resumed at step {step}, {view.anchor - step} steps before the onset", Role.LOSS, step)
     if view.anchor > step:
         found.supports(weights.SUPPORT, "the loss was still normal at the first steps after the resume, then rose: the weights were right", Role.LOSS, step)
     else:
         found.contradicts(weights.AGAINST, "the loss was already off at the first step after the resume, before any update", Role.LOSS, step)
     if signs.lr_steady(view):
         found.supports(weights.HINT, "the learning rate is continuous across the resume", Role.LR, step)
+    _thrown_off(found, view)
     found.missing.append("the optimizer's step count and second moments in the checkpoint")
     found.remedy = "Load the optimizer's state; if it is lost, hold the learning rate at 0 for 5/(1-beta2) steps, or re-warm over 100 to 500."
     return found
+
+
+def _thrown_off(found: Examination, view: View) -> None:
+    """One update with an ordinary gradient threw the weights off: its length came from the optimizer, not from the gradient."""
+    grad, loss = view.curves.get(Role.GRAD_NORM), view.loss
+    if grad is None or loss is None or not signs.dense(view) or not signs.sudden(view) or signs.brief(view):
+        return
+    at = grad.at(view.anchor)
+    before = grad.values[max(0, at - 20) : at]
+    if len(before) < 3 or grad.steps[at - 1] < view.anchor - 2 or before[-1] > NORMAL * float(np.median(before)):
+        return
+    text = f"the gradient norm of the step before was ordinary ({before[-1]:.3g}), and yet one update took the loss to {loss.peak:.4g}"
+    found.supports(weights.SUPPORT, text, Role.GRAD_NORM, int(grad.steps[at - 1]))
+    if signs.held_while_skipped(view):
+        found.supports(weights.SUPPORT, "the steps after it were skipped and the loss stayed: the damage was done by that one update", Role.LOSS_SCALE)

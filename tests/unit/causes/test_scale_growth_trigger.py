@@ -6,6 +6,7 @@ import numpy as np
 from cause_runs import AT, Story, examine, holds, signals, silent, thrown_off
 
 from forensics.causes.precision import scale_growth_trigger as rule
+from forensics.model import Run, Signal
 
 
 def doubled(at: int, halvings: int) -> Story:
@@ -30,6 +31,14 @@ def test_one_halving_is_the_scaler_at_work() -> None:
 
 def test_a_doubling_long_before_is_excluded() -> None:
     assert examine(rule, doubled(AT - 200, 3).run()).excluded
+
+
+def test_a_doubling_somewhere_in_a_gap_is_weaker() -> None:
+    run = doubled(AT - 4, 3).run()
+    far = tuple(Signal(s.name, s.steps + 300 * (s.steps >= AT - 4), s.values, spans=s.spans, role=s.role, rank=s.rank) for s in run.signals)
+    found = examine(rule, Run(run.path, run.name, run.sources, far), near=AT + 300)
+    assert "somewhere between steps" in found.supporting[0].text
+    assert found.log_odds < examine(rule, doubled(AT - 4, 3).run()).log_odds
 
 
 def test_a_missing_loss_scale_is_asked_for() -> None:
