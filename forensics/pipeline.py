@@ -67,7 +67,7 @@ def build_case(run: Run) -> Case:
     detection = find_incidents(run, extra.loaded)
     explained = explain(run, detection.incidents)
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
-    info = replace(header(run, stability(run)), sources=tuple(_hashed(s) for s in run.sources))
+    info = replace(header(run, stability(run, explained.events)), sources=tuple(_hashed(s) for s in run.sources))
     return Case(
         tool_version=__version__,
         run=info,
@@ -124,7 +124,9 @@ def _with_lead(view: View) -> Event:
     grad, event = view.grad, _with_continuity(view)
     if event.severity is Severity.INFO or grad is None or grad.onset_step is None or not signs.precursor(view) or grad.factor < signs.SURGE:
         return event
-    return replace(event, onset_step=min(event.onset_step, grad.onset_step))
+    onset = min(event.onset_step, grad.onset_step)
+    recovery = None if event.recovery_steps is None else event.recovery_steps + event.onset_step - onset
+    return replace(event, onset_step=onset, recovery_steps=recovery)
 
 
 def _with_continuity(view: View) -> Event:

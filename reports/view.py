@@ -183,6 +183,8 @@ def _change(event: Event) -> str:
         parts.append(f"{wording.number(event.peak)}")
     if event.peak is not None or event.peak_step != event.onset_step:
         parts.append(f"peak at step {wording.step(event.peak_step)}")
+    if event.lost_steps is not None:
+        parts.append(f"{wording.count(round(event.lost_steps), 'step')} of training lost")
     if event.p_value is not None:
         parts.append(f"p {_p_value(event.p_value)}")
     return ", ".join(parts)
@@ -205,6 +207,12 @@ def _numbers(event: Event) -> tuple[tuple[str, str], ...]:
             rows.append((label, wording.number(value)))
     if event.height is not None:
         rows.append(("height", wording.signed(event.height)))
+    for label, value in (("rise of the loss", event.height_nats), ("area under it, loss x steps", event.area)):
+        if value is not None:
+            rows.append((label, wording.number(value)))
+    for label, steps in (("recovered after", event.recovery_steps), ("training lost", event.lost_steps)):
+        if steps is not None:
+            rows.append((label, wording.count(round(steps), "step")))
     if event.p_value is not None:
         rows.append(("p-value", _p_value(event.p_value)))
     rows.append(("confidence", f"{event.confidence:.2f}"))
@@ -275,7 +283,8 @@ def _stability(case: Case) -> tuple[tuple[str, str], ...]:
         ("grad norm points beyond 6 sd of the last 128", score.grad_norm_6sd_128),
         ("skipped steps", score.skipped_share),
     )
-    return tuple((label, f"{value:.4%}") for label, value in rows if value is not None)
+    shares = tuple((label, f"{value:.4%}") for label, value in rows if value is not None)
+    return shares if score.lost_steps is None else (*shares, ("steps of training lost to events", wording.count(round(score.lost_steps), "step")))
 
 
 def _coverage(case: Case) -> str:

@@ -1,10 +1,12 @@
-"""Run-level numbers that can be compared across runs: the OLMo spike scores and the share of skipped steps."""
+"""Run-level numbers that can be compared across runs: the OLMo spike scores, the share of skipped steps, the steps lost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from forensics.model import Absent, Run, Stability
+from forensics.model import Absent, Event, Run, Severity, Stability
 from forensics.vocabulary import Role
 
 LONG_WINDOW, LONG_SD = 1000, 7.0
@@ -14,14 +16,18 @@ SHORT_WINDOW, SHORT_SD = 128, 6.0
 """Published monitor: six standard deviations over the last 128."""
 
 
-def stability(run: Run) -> Stability:
-    """Scores of the primary loss and gradient norm, as shares of logged points; null where too little is logged."""
+def stability(run: Run, events: Sequence[Event] = ()) -> Stability:
+    """Scores of the primary loss and gradient norm, as shares of logged points; null where too little is logged.
+
+    ``lost_steps`` is what the alarms among ``events`` cost together, counting once what they share.
+    """
     return Stability(
         loss_7sd_1000=_score(run, Role.LOSS, LONG_WINDOW, LONG_SD),
         grad_norm_7sd_1000=_score(run, Role.GRAD_NORM, LONG_WINDOW, LONG_SD),
         loss_6sd_128=_score(run, Role.LOSS, SHORT_WINDOW, SHORT_SD),
         grad_norm_6sd_128=_score(run, Role.GRAD_NORM, SHORT_WINDOW, SHORT_SD),
         skipped_share=_skipped(run),
+        lost_steps=_lost(events),
     )
 
 
@@ -40,6 +46,18 @@ def _score(run: Run, role: str, window: int, sds: float) -> float | None:
     variance = np.maximum((squares[window:-1] - squares[: -window - 1]) / window - mean**2, 0.0)
     spikes = shifted[window:] > mean + sds * np.sqrt(variance)
     return float(spikes.mean())
+
+
+def _lost(events: Sequence[Event]) -> float:
+    total, reached = 0.0, float("-inf")
+    for low, high in sorted((end - e.lost_steps, end) for e in events if e.lost_steps and e.severity is not Severity.INFO for end in (_end(e),)):
+        total += max(0.0, high - max(low, reached))
+        reached = max(reached, high)
+    return total
+
+
+def _end(event: Event) -> float:
+    return float(event.end_step) if event.end_step is not None else event.onset_step + float(event.lost_steps or 0.0)
 
 
 def _skipped(run: Run) -> float | None:

@@ -24,6 +24,7 @@ from forensics.detectors import (
     throughput,
     unfinished,
 )
+from forensics.detectors.cost import with_cost
 from forensics.detectors.incidents import Incident, group
 from forensics.model import Absent, Event, EventKind, NotChecked, Run
 from forensics.primitives.curves import Curves
@@ -82,7 +83,7 @@ def find_incidents(run: Run, others: Sequence[object] = ()) -> Detection:
         if attempts is not None:
             findings = [e for e in findings if e.kind is not EventKind.UNFINISHED]
         every, length = _extent(curves)
-        incidents += [replace(incident, attempts=attempts) for incident in group(findings, every, length, loss)]
+        incidents += [replace(with_cost(incident, curves), attempts=attempts) for incident in group(findings, every, length, loss)]
     return Detection(tuple(sorted(incidents, key=lambda i: i.event.onset_step)), tuple(failed.values()))
 
 

@@ -102,7 +102,12 @@ class BatchRef:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One incident. Steps are as logged; ``baseline``, ``peak`` and ``height`` are in the signal's unit."""
+    """One incident. Steps are as logged; ``baseline``, ``peak`` and ``height`` are in the signal's unit.
+
+    ``p_value`` is the chance that a healthy run of this length shows such a thing anywhere; null for facts that no noise makes.
+    ``height_nats`` is the rise of the loss within the incident, ``area`` the loss above its level before times steps,
+    ``recovery_steps`` from onset to end, ``lost_steps`` how far training was set back, all null where they mean nothing.
+    """
 
     kind: EventKind
     severity: Severity
@@ -117,6 +122,10 @@ class Event:
     peak: float | None = None
     height: float | None = None
     p_value: float | None = None
+    height_nats: float | None = None
+    area: float | None = None
+    recovery_steps: int | None = None
+    lost_steps: float | None = None
     text: str = ""
     batches: tuple[BatchRef, ...] = ()
     related: tuple[Related, ...] = ()
@@ -158,13 +167,14 @@ class SignalInfo:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Run-level numbers comparable across runs, as shares of logged points; null where they cannot be computed."""
+    """Run-level numbers comparable across runs, shares of logged points but for ``lost_steps``; null where they cannot be computed."""
 
     loss_7sd_1000: float | None = None
     grad_norm_7sd_1000: float | None = None
     loss_6sd_128: float | None = None
     grad_norm_6sd_128: float | None = None
     skipped_share: float | None = None
+    lost_steps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
