@@ -58,7 +58,14 @@ SPECS = (
     Spec("lr_spike", "spike", "learning_rate_spike", ("lr_rewarm_or_jump",), 12),
     Spec("lr_jump", "divergence_or_shift", "learning_rate_jump", ("lr_rewarm_or_jump", "lr_too_high"), 25),
     Spec(
-        "lr_too_high", "divergence_or_spikes", "learning_rate_too_high", HIGH, 0, {"schedule": "constant"}, None, lambda r: replace(r, lr=r.lr / r.fault_size)
+        "lr_too_high",
+        "divergence_or_spikes",
+        "learning_rate_too_high",
+        HIGH,
+        0,
+        {"schedule": "constant", "tasks": ("images", "language", "regression", "vae")},
+        None,
+        lambda r: replace(r, lr=r.lr / r.fault_size),
     ),
     Spec(
         "no_clip",

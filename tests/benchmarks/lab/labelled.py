@@ -20,6 +20,12 @@ TOO_HIGH = (8.0, 30.0, 100.0)
 """Factors of the learning rate of runs where it is too high: the first one that breaks the run is kept."""
 
 
+LATE = 10
+"""Steps after a run that was set up wrongly has visibly broken in which an alarm still marks its beginning."""
+
+OVERFIT = 0.03
+"""Relative rise of the held-out loss over its minimum from which a run does overfit, meant or not."""
+
 ATTEMPTS = 2
 """A fault that left no trace is put into one more run; if it leaves none there either, it stands as not visible."""
 
@@ -40,7 +46,7 @@ def make_run(out: Path, seed: int, mix: str, number: int, kind: str | None) -> d
     name = f"{mix}-{number:03d}"
     if spec is None:
         recipe = draw(seed, number, mix)
-        log = train(recipe)
+        log = _without_overfitting(train(recipe))
         return {
             **_label(name, out, recipe, log),
             "event": "none",
@@ -55,6 +61,7 @@ def make_run(out: Path, seed: int, mix: str, number: int, kind: str | None) -> d
         recipe = draw(seed, number + 1_000_000 * attempt, mix, spec.needs)
         recipe, fault, log, twin = _faulty(recipe, spec, random)
         shown, window, also = _truth(recipe, fault, log, twin)
+        log = log if spec.kind == "overfitting" else _without_overfitting(log)
         if shown:
             break
     made = {"kind": fault.kind, "step": fault.step, "n": fault.n, "x": fault.x, "mode": fault.mode}
@@ -94,17 +101,29 @@ def _truth(r: Recipe, fault: Fault, log: Log, twin: Log) -> tuple[list[str], tup
         return shown, window, []
     if fault.spec.twin is not None:
         shown, until = from_the_start(log, twin)
-        return shown, (0, until), []
+        return shown, (0, until + LATE), []
     shown = visible(log, twin, fault, r, logged(r, log))
     if fault.kind == "recurring_batch":
         per_epoch = r.samples // r.batch
         steps = [s for s in range(fault.step, r.steps) if s % per_epoch == fault.n]
-        return (shown, (steps[0], steps[0] + 3), [(s, s + 3) for s in steps[1:]]) if steps else ([], (fault.step, fault.step), [])
+        seen = [s for s in steps if visible(log, twin, replace(fault, step=s), r, logged(r, log))]
+        first = seen[0] if seen else fault.step
+        return (["loss"] if seen else []), (first, first + 3), [(s, s + 3) for s in steps if s != first]
     if fault.kind == "log_rewound":
         return shown, (fault.step - fault.n, fault.step), []
     if fault.kind == "data_pocket":
         return shown, (fault.step, fault.step + 10), [(fault.step + fault.n, fault.step + fault.n + 10)]
     return shown, (fault.step, fault.step + fault.spec.reach), []
+
+
+def _without_overfitting(log: Log) -> Log:
+    """The log without its held-out loss where that rises: such a run is not healthy, and nothing else was done to it."""
+    _, values = log.column("val_loss")
+    if len(values) >= 4 and np.median(values[-3:]) > (1 + OVERFIT) * np.nanmin(values):
+        for row in log.rows:
+            row.pop("val_loss", None)
+        log.rows = [row for row in log.rows if "loss" in row]
+    return log
 
 
 def _label(name: str, out: Path, recipe: Recipe, log: Log) -> dict[str, object]:

@@ -24,6 +24,9 @@ LOST_STEPS = 30
 FIRST_SCALE, GROWTH_STEPS = 2.0**16, 250
 """Loss scale of emulated fp16 at the start, and clean steps after which it doubles (2000 in PyTorch; these runs are short)."""
 
+EPOCHS = 3
+"""From so many epochs on the batches are numbered in each; one lone new beginning would look like a data loader that lost its place."""
+
 Row = dict[str, float]
 
 
@@ -119,7 +122,12 @@ class Trainer:
                 batch = self.fault.batch(self, step, batch, first * parts + part)
             loss, extras = self.task.backward(batch, step, 1.0 / divide)
             losses.append(loss)
-        return sum(losses) / divide, extras, (first * parts) % self.task.batches_per_epoch if self.r.samples else first * parts
+        return sum(losses) / divide, extras, self._batch_id(first * parts)
+
+    def _batch_id(self, index: int) -> int:
+        """Number of a batch in its epoch where several epochs are seen, else in the run."""
+        epochs = self.r.steps * self.r.accumulate / self.task.batches_per_epoch
+        return index % self.task.batches_per_epoch if epochs >= EPOCHS else index
 
     def _update(self, row: Row) -> None:
         r = self.r
