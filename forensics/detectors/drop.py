@@ -31,6 +31,8 @@ STEEPNESS = 4.0
 
 LASTING = 0.6
 """Share of the step that must be left over FAR points."""
+WORTH = 0.05
+"""Share of the loss that an unexpected fall must be worth to be a warning."""
 
 SHARE = 0.1
 """Share of all progress so far that a drop must be worth."""
@@ -39,7 +41,7 @@ SHARE = 0.1
 def detect(curves: Curves) -> list[Event]:
     """Sharp, lasting falls of the primary loss."""
     loss = curves.get(Role.LOSS)
-    if loss is None or len(loss) < 2 * FAR:
+    if loss is None or len(loss) <= 2 * FAR:
         return []
     return [_event(curves, loss, i) for i in _steps(loss.u, loss.noise) if not _planned(curves, loss, i)]
 
@@ -89,13 +91,18 @@ def _planned(curves: Curves, loss: Prepared, index: int) -> bool:
     return any(abs(drop.step - step) <= 3 * NEAR * loss.every for drop in schedule.drops)
 
 
+def _worth(loss: Prepared, base: float, level: float) -> bool:
+    """A fall by some per cent of the loss; smaller ones are steps of learning."""
+    return not loss.log or base - level >= WORTH * abs(base)
+
+
 def _event(curves: Curves, loss: Prepared, index: int) -> Event:
     step = int(loss.steps[index])
     base = float(np.median(loss.values[max(0, index - NEAR) : index]))
     level = float(np.median(loss.values[index : index + NEAR]))
     return Event(
         kind=EventKind.DROP,
-        severity=Severity.INFO if _epoch_turns(curves, step, loss.every) or objective(curves.run) is not Objective.ORDINARY else Severity.WARNING,
+        severity=Severity.WARNING if _worth(loss, base, level) and not _expected(curves, step, loss.every) else Severity.INFO,
         confidence=0.9,
         signal=loss.name,
         onset_step=step,
@@ -107,6 +114,10 @@ def _event(curves: Curves, loss: Prepared, index: int) -> Event:
         height=level - base,
         text=f"{loss.name} fell from {base:.4g} to {level:.4g} at once and stayed there",
     )
+
+
+def _expected(curves: Curves, step: int, every: float) -> bool:
+    return _epoch_turns(curves, step, every) or objective(curves.run) is not Objective.ORDINARY
 
 
 def _epoch_turns(curves: Curves, step: int, every: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.model import Absent, Curve, Event, EventKind, Severity
+from forensics.model import Absent, Curve, Event, EventKind, FloatArray, IntArray, Severity
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
 
@@ -25,6 +25,9 @@ SLOW_BURST = 5.0
 LONE = 4.0
 """A fall this many usual gaps before the next one does not belong to the burst."""
 
+HALVING = 2.5
+"""A fall by at most this factor is one halving."""
+
 COLLAPSE = 6.0
 """Halvings without recovery that make a collapse (catalogue: 2^6)."""
 
@@ -44,23 +47,28 @@ def detect(curves: Curves) -> list[Event]:
         return []
     falls = np.flatnonzero(curve.values[1:] < curve.values[:-1]) + 1
     bursts = np.split(falls, np.flatnonzero(np.diff(falls) > GAP_POINTS) + 1) if len(falls) else []
-    events = [_event(signal.name, curve, _dense(burst)) for burst in bursts]
+    events = [_event(signal.name, curve, _dense(burst, curve.values)) for burst in bursts]
     return [event for event in events if event is not None]
 
 
-def _dense(burst: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _dense(burst: IntArray, values: FloatArray) -> IntArray:
     """Without the lone falls before the burst: a single halving shortly before is the scaler at work, not the incident."""
-    gaps = np.diff(burst)
-    if len(gaps) < 3:
-        return burst
-    usual = LONE * float(np.median(gaps))
     start = 0
-    while start < len(gaps) - 2 and gaps[start] > usual:
+    while start < len(burst) - 1 and _lone(burst[start:], values):
         start += 1
     return burst[start:]
 
 
-def _event(name: str, curve: Curve, burst: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Event | None:
+def _lone(falls: IntArray, values: FloatArray) -> bool:
+    """The first fall is one halving, and the next one comes much later than those after it follow each other."""
+    gaps = np.diff(falls)
+    halving = values[falls[0] - 1] <= HALVING * values[falls[0]]
+    rest = np.log2(values[falls[1] - 1] / values[falls[-1]])
+    usual = float(np.median(gaps[1:])) if len(gaps) > 1 else 1.0
+    return bool(halving and rest >= BURST and gaps[0] > LONE * usual)
+
+
+def _event(name: str, curve: Curve, burst: IntArray) -> Event | None:
     first, last = int(burst[0]), int(burst[-1])
     before, after = float(curve.values[first - 1]), float(curve.values[last])
     halvings = float(np.log2(before / after))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.model import Event, EventKind, Severity
+from forensics.model import Event, EventKind, FloatArray, Severity
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
 
@@ -17,7 +17,7 @@ RISE = 0.05
 """Relative rise of the held-out loss over its minimum that matters."""
 
 MONOTONE = 0.6
-"""Share of later evaluations that must lie above the one before, as for the catalogue's drift test."""
+"""Share of later evaluations that must lie above the one before, as for the catalogue's drift test, or above half of the final rise."""
 
 
 def detect(curves: Curves) -> list[Event]:
@@ -33,7 +33,7 @@ def detect(curves: Curves) -> list[Event]:
     last = float(np.median(after[-3:]))
     lowest = float(values[best])
     noise = float(np.median(np.abs(np.diff(values)))) * 1.5
-    if last - lowest < max(RISE * abs(lowest), 3 * noise / np.sqrt(3)) or (np.diff(after) > 0).mean() < MONOTONE:
+    if last - lowest < max(RISE * abs(lowest), 3 * noise / np.sqrt(3)) or not _stays_up(after, last):
         return []
     if loss is not None and not _falling(loss.values[loss.at(int(held_out.steps[best])) :]):
         return []
@@ -55,6 +55,12 @@ def detect(curves: Curves) -> list[Event]:
     ]
 
 
-def _falling(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+def _stays_up(after: FloatArray, last: float) -> bool:
+    """The rise is a trend, or it was fast and has stayed: no single evaluation makes it."""
+    half = 0.5 * (float(after[0]) + last)
+    return bool((np.diff(after) > 0).mean() >= MONOTONE or (after[1:] >= half).mean() >= MONOTONE)
+
+
+def _falling(values: FloatArray) -> bool:
     third = len(values) // 3
     return third >= 2 and float(np.median(values[-third:])) < float(np.median(values[:third]))

@@ -54,7 +54,7 @@ SCORE = 4.0
 CHANCE = 0.01
 """Accepted chance per run and curve that the largest healthy fluctuation is taken for a rise."""
 
-GIANT, GIANT_RATIO = 10.0, 2.0
+GIANT, GIANT_RATIO = 8.0, 2.0
 """Robust z of a single point that no healthy curve was seen to reach, and how many times its deepest fall it must be."""
 
 FIRST_POINTS = 12
@@ -62,6 +62,9 @@ FIRST_POINTS = 12
 
 BLOW_UP, BLOW_UP_SDS = 0.4, 8.0
 """Height of such a jump over everything before it, held for two points: in log units (a factor of 1.5) and in usual steps."""
+
+LONE_BEFORE, MANY = 8, 2000
+"""Points before a lone giant that it is compared with, and how many are looked at."""
 
 TINY = 1e-9
 """Relative noise below which a curve is constant; keeps divisions finite."""
@@ -75,8 +78,9 @@ TOWERS = 3.0
 SETTLED = 2
 """Windows after which a rise that never ends has become the level of the curve."""
 
-ABRUPT = 0.5
-"""Share of its height that a tower on a rise that never ends has within three points; growth has not."""
+ABRUPT, FLAT = 0.5, 0.15
+"""Share of its height that a tower on a rise that never ends has within three points, and by which the level before it may have
+moved: growth has neither."""
 
 FEWEST_BEFORE = 3
 """A rise needs this many points before it, or there is nothing it rose from."""
@@ -164,13 +168,24 @@ def _outermost(u: FloatArray, rises: list[Rise]) -> list[Rise]:
         if kept and rise.onset < (len(u) if kept[-1].end is None else kept[-1].end):
             outer = kept[-1]
             peak = outer.onset + int(np.argmax(u[outer.onset : max(rise.onset, outer.onset + 1)]))
-            if rise.width > SHARP or u[rise.peak] - rise.base < TOWERS * (u[peak] - outer.base):
+            if not _stands_out(u, rise, outer, float(u[peak] - outer.base)):
                 continue
-            if outer.end is None and u[rise.onset : rise.onset + 3].max() - rise.base < ABRUPT * (u[rise.peak] - rise.base):
-                continue  # the outer one, which has gone on growing
             kept[-1] = replace(outer, peak=peak)
         kept.append(rise)
     return kept
+
+
+def _stands_out(u: FloatArray, rise: Rise, outer: Rise, outer_height: float) -> bool:
+    """A sharp rise inside another is an event of its own if it towers over it; on a level reached long before, if it is a giant."""
+    height = float(u[rise.peak] - rise.base)
+    if rise.width > SHARP:
+        return False
+    if outer.end is not None:
+        return height >= TOWERS * outer_height
+    abrupt = float(u[rise.onset : rise.onset + 3].max()) - rise.base >= ABRUPT * height
+    before = u[max(outer.onset, rise.onset - BEFORE) : rise.onset]
+    settled = len(before) >= 8 and abs(float(np.median(before[-4:]) - np.median(before[:4]))) <= FLAT * height
+    return abrupt and settled and height >= outer_height / TOWERS and rise.score >= GIANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +251,9 @@ def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     tail is free of them.
     """
     scores = point_scores(u, noise)
-    high = np.flatnonzero(scores >= GIANT)
+    likely = np.flatnonzero(scores >= GIANT / 2)
+    scores[likely] = [max(scores[i], _lone_score(u, noise, i)) for i in likely[:MANY].tolist()] + scores[likely[MANY:]].tolist()
+    high = likely[scores[likely] >= GIANT]
     if len(high) == 0 or len(scores) < FEW + BEFORE:
         return []
     known = np.nan_to_num(scores, nan=0.0)
@@ -260,6 +277,14 @@ def _blow_up(u: FloatArray) -> list[_Candidate]:
         if height >= BLOW_UP and height >= BLOW_UP_SDS * usual:
             return [_Candidate(i, 2, 1, min(height / max(usual, TINY), 1e6), Tail(np.empty(0)).p_value(BLOW_UP_SDS, len(u)))]
     return []
+
+
+def _lone_score(u: FloatArray, noise: FloatArray, at: int) -> float:
+    """Robust z of one point against the few points before it: on a curve that falls steeply the longer window is far too high."""
+    before = u[max(0, at - LONE_BEFORE) : at]
+    if len(before) < LONE_BEFORE:
+        return 0.0
+    return float((u[at] - np.median(before)) / (noise[at] * math.sqrt(1 + MEDIAN_LOSS / LONE_BEFORE)))
 
 
 class _Singles:
@@ -364,12 +389,13 @@ def _level_noise(level: FloatArray, least: float) -> FloatArray:
 def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | None:
     """Onset, peak and end of a candidate at full resolution."""
     n, block, width = len(u), candidate.block, candidate.width
-    start = candidate.start if block == 1 else _locate(u, candidate.start, width)
+    start = _half_way(u, candidate.start, width) if block == 1 else _locate(u, candidate.start, width)
     history = u[max(0, start - BEFORE * block) : start]
     if len(history) == 0:
         return None
     base = float(min(np.median(history), np.median(history[-8 * block :])))
-    sd = float(noise[start])
+    # The noise after a change may be far smaller; what is raised is told by the noise before it.
+    sd = max(float(noise[start]), _step_noise(history[-BEFORE:]))
     onset = _onset(u, start, base, sd, width)
     if onset < FEWEST_BEFORE <= start and block == 1:
         onset = _after_descent(u, start, base, sd)
@@ -401,6 +427,16 @@ def _back(u: FloatArray, onset: int, calm: int, limit: float, highest: float) ->
             return low + int(below[0])
         low, reach = low + reach, 2 * reach
     return None
+
+
+def _half_way(u: FloatArray, start: int, width: int) -> int:
+    """Where a sharp rise passes half its height: a score may be largest later, where the new level is calmer than the old one."""
+    first = max(FEWEST_BEFORE, start - BEFORE)
+    base = float(np.median(u[max(0, first - BEFORE) : first]))
+    middle = 0.5 * (base + float(np.median(u[start : start + width])))
+    while start > first and u[start - 1] >= middle > base:
+        start -= 1
+    return start
 
 
 def _locate(u: FloatArray, start: int, width: int) -> int:
@@ -502,6 +538,14 @@ def _last_calm(u: FloatArray, peak: int, sd: float) -> int:
     above = u[lowest : peak + 1] > u[lowest] + 3 * min(sd, _early_noise(u[: lowest + 1], sd))
     not_yet = np.flatnonzero(~above)
     return lowest + int(not_yet[-1]) + 1 if len(not_yet) else lowest
+
+
+def _step_noise(history: FloatArray) -> float:
+    """Noise of some points, measured on their steps: a trend does not enter."""
+    if len(history) < 6:
+        return 0.0
+    steps = np.diff(history)
+    return MAD_TO_SD * float(np.median(np.abs(steps - np.median(steps)))) / math.sqrt(2.0)
 
 
 def _early_noise(history: FloatArray, fallback: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.detectors import noise_change, non_finite, overfitting, rises
+from forensics.detectors import drop, noise_change, non_finite, overfitting, rises
 from forensics.model import Event, EventKind, FloatArray, Severity
 from tests.unit.synthetic import bump, curves_of, falling
 
@@ -152,3 +152,22 @@ def test_growth_to_the_end_is_a_divergence_still() -> None:
     values = falling(N, 5)
     values[900:] *= np.exp(np.arange(N - 900) / 150)
     assert one_rise(values).kind is EventKind.DIVERGENCE
+
+
+def test_a_step_of_learning_is_no_warning() -> None:
+    values = falling(N, 6, noise=0.002)
+    values[900:] *= 0.98
+    assert all(event.severity is Severity.INFO for event in drop.detect(curves_of({"loss": values})))
+
+
+def test_a_fall_to_a_fraction_is_placed_at_its_edge() -> None:
+    values = falling(N, 6)
+    values[905:] *= 0.3
+    (event,) = drop.detect(curves_of({"loss": values}))
+    assert (event.onset_step, event.severity) == (905, Severity.WARNING)
+
+
+def test_a_held_out_loss_that_rose_fast_and_stayed_up_is_overfitting() -> None:
+    held_out = np.concatenate([np.linspace(4, 2, 8), np.linspace(2.2, 3.4, 6), np.linspace(3.4, 3.0, 26)])
+    (event,) = overfitting.detect(curves_of({"loss": falling(40, 1, 0.001), "val_loss": held_out}))
+    assert event.onset_step == 7

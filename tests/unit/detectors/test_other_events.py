@@ -146,3 +146,16 @@ def test_steps_are_those_of_the_log() -> None:
     lr = signal_of("lr", np.where(STEPS < 500, 1e-3, 1e-2), STEPS * 10 + 3)
     (event,) = lr_anomaly.detect(curves_of({"lr": lr}))
     assert event.onset_step == 5003
+
+
+class TestSparseScale:
+    def test_a_lone_halving_long_before_the_burst_is_the_scaler_at_work(self) -> None:
+        scale = np.full(N, 65536.0)
+        scale[590:] = 32768.0
+        scale[601:] = 32.0
+        (event,) = loss_scale.detect(curves_of({"loss_scale": scale}))
+        assert event.onset_step == 601
+
+    def test_a_burst_in_which_every_fall_is_a_halving_begins_with_the_first(self) -> None:
+        (event,) = loss_scale.detect(curves_of({"loss_scale": 65536.0 / 2.0 ** np.clip((STEPS - 600) // 5, 0, 8)}))
+        assert event.onset_step == 605

@@ -151,3 +151,17 @@ def test_a_tower_on_a_level_that_rose_long_before_is_its_own_event() -> None:
     onsets = [rise.onset for rise in rises(values)]
     assert any(abs(onset - 100) <= 2 for onset in onsets)
     assert any(abs(onset - 1200) <= 1 for onset in onsets)
+
+
+def test_the_onset_is_not_drawn_into_the_noise_before_a_calm_level() -> None:
+    random = np.random.default_rng(4)
+    values = np.concatenate([0.2 * np.exp(random.normal(0, 0.2, 150)), 2.08 * np.exp(random.normal(0, 0.005, 150))])
+    (found,) = rises(values)
+    assert abs(found.onset - 150) <= 1
+
+
+def test_one_point_far_above_a_steep_fall_on_few_points() -> None:
+    values = 2.2 + 1.8 * np.exp(-np.arange(54) / 14) + np.random.default_rng(5).normal(0, 0.06, 54)
+    values[26] *= 1.9
+    (found,) = rises(values)
+    assert found.onset == 26
