@@ -1,4 +1,4 @@
-"""Show how the names of a run were read; write them as JSON, or every point as Parquet."""
+"""Show how the names of a run were read, or what a checkpoint holds; write it as JSON, or every point as Parquet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from forensics.cli import checkpoint
+from forensics.cli.checkpoint import SORTS
 from forensics.cli.options import add_run_arguments, metrics, output, reading
+from forensics.parsers.checkpoints.reading import looks_like_checkpoint
 
 if TYPE_CHECKING:
     from forensics.model import Run, SignalInfo
@@ -16,12 +19,21 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``forensics inspect``."""
     add_run_arguments(parser)
-    parser.add_argument("--json", metavar="OUT", help="write run, signals and damage as JSON; - for standard output")
+    parser.add_argument("--json", metavar="OUT", help="write run, signals and damage (or the checkpoint) as JSON; - for standard output")
     parser.add_argument("--export", metavar="OUT.parquet", help="write every point: signal, attempt, step, wall_time, value, value_int, source")
 
 
+    group = parser.add_argument_group("for a checkpoint")
+    text = "read the numbers: norms, largest and stray elements, non-finite ones (default: below 256 MiB)"
+    group.add_argument("--norms", action=argparse.BooleanOptionalAction, default=None, help=text)
+    group.add_argument("--sort", choices=SORTS, default="offenders", help="order of the tensors (default: offenders, what looks worst first)")
+    group.add_argument("--all", action="store_true", help="show every tensor")
+
+
 def execute(args: argparse.Namespace) -> int:
-    """Read the run and show it."""
+    """Read the run, or the checkpoint, and show it."""
+    if looks_like_checkpoint(args.path):
+        return checkpoint.inspect(args.path, norms=args.norms, sort=args.sort, everything=args.all, json_out=args.json, quiet=args.quiet)
     from forensics.loading import describe, load
 
     with reading(args.path, args.quiet) as progress:

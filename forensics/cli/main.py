@@ -13,7 +13,7 @@ from forensics.version import __version__
 COMMANDS = {
     "analyze": "say what went wrong in a run, at which step, and why",
     "report": "render a case.json again: terminal, HTML, Markdown or JSON",
-    "inspect": "show how the names of a run were read, or export every point",
+    "inspect": "show how the names of a run were read, export every point, or show a checkpoint",
     "compare": "two runs, step by step: where they part and what differs",
     "sweep": "many runs: one table, and what those that went wrong have in common",
     "skip": "the batches to leave out when the run is done again, ready to paste",

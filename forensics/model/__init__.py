@@ -1,26 +1,62 @@
-"""The vocabulary of the whole tool as data: runs, signals, events, hypotheses, cases."""
+"""The vocabulary of the whole tool as data: runs, signals, events, hypotheses, cases, checkpoints.
 
-from forensics.model.arrays import BoolArray, FloatArray, IntArray, NumArray
-from forensics.model.case import (
-    SCHEMA,
-    BatchRef,
-    Case,
-    Event,
-    EventKind,
-    Evidence,
-    Hypothesis,
-    NotChecked,
-    Part,
-    Rejected,
-    Related,
-    RunInfo,
-    Series,
-    Severity,
-    SignalInfo,
-    Stability,
-)
-from forensics.model.codec import CaseFormatError, from_json, json_schema, to_json
-from forensics.model.run import Absent, Attempt, Curve, Damage, Run, Signal, SourceInfo, Span
+Names are looked up in their files when first used: who reads only the facts of a checkpoint loads no numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forensics.model.arrays import BoolArray, FloatArray, IntArray, NumArray
+    from forensics.model.case import (
+        SCHEMA,
+        BatchRef,
+        Case,
+        Event,
+        EventKind,
+        Evidence,
+        Hypothesis,
+        NotChecked,
+        Part,
+        Rejected,
+        Related,
+        RunInfo,
+        Series,
+        Severity,
+        SignalInfo,
+        Stability,
+    )
+    from forensics.model.checkpoint import Checkpoint, Outlier, ParamGroup, Piece, TensorInfo, TensorKind, TensorStats
+    from forensics.model.codec import CaseFormatError, from_json, json_schema, to_json
+    from forensics.model.damage import Damage
+    from forensics.model.run import Absent, Attempt, Curve, Run, Signal, SourceInfo, Span
+
+_HOME = {
+    "arrays": ("BoolArray", "FloatArray", "IntArray", "NumArray"),
+    "case": (
+        *("SCHEMA", "BatchRef", "Case", "Event", "EventKind", "Evidence", "Hypothesis", "NotChecked", "Part"),
+        *("Rejected", "Related", "RunInfo", "Series", "Severity", "SignalInfo", "Stability"),
+    ),
+    "checkpoint": ("Checkpoint", "Outlier", "ParamGroup", "Piece", "TensorInfo", "TensorKind", "TensorStats"),
+    "codec": ("CaseFormatError", "from_json", "json_schema", "to_json"),
+    "damage": ("Damage",),
+    "run": ("Absent", "Attempt", "Curve", "Run", "Signal", "SourceInfo", "Span"),
+}
+"""File -> the names it defines."""
+
+_FILE_OF = {name: file for file, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    file = _FILE_OF.get(name)
+    if file is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{file}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "SCHEMA",
@@ -30,6 +66,7 @@ __all__ = [
     "BoolArray",
     "Case",
     "CaseFormatError",
+    "Checkpoint",
     "Curve",
     "Damage",
     "Event",
@@ -40,7 +77,10 @@ __all__ = [
     "IntArray",
     "NotChecked",
     "NumArray",
+    "Outlier",
+    "ParamGroup",
     "Part",
+    "Piece",
     "Rejected",
     "Related",
     "Run",
@@ -52,6 +92,9 @@ __all__ = [
     "SourceInfo",
     "Span",
     "Stability",
+    "TensorInfo",
+    "TensorKind",
+    "TensorStats",
     "from_json",
     "json_schema",
     "to_json",

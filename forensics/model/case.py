@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from forensics.model.run import Attempt, Damage, SourceInfo
+from forensics.model.damage import Damage
+from forensics.model.run import Attempt, SourceInfo
 
 SCHEMA = "forensics/1"
 

@@ -12,15 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from forensics.model.arrays import FloatArray, IntArray, NumArray
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Something in the input that could not be read. ``lost`` says how much, in records, steps or bytes."""
-
-    path: str
-    what: str
-    lost: str
+from forensics.model.damage import Damage
 
 
 @dataclass(frozen=True, slots=True)

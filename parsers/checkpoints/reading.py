@@ -1,0 +1,88 @@
+"""Reads a checkpoint of any known format: the format is told by content."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from forensics.model.checkpoint import Checkpoint
+from forensics.model.damage import Damage
+from forensics.parsers.checkpoints import safetensors, torch_legacy, torch_zip
+from forensics.parsers.checkpoints.opened import LFS_MARK, CheckpointError
+from forensics.parsers.checkpoints.state import describe
+
+HEAD_BYTES = 64
+
+SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".tar", ".model", ".pkl"})
+"""Names that checkpoints have; content decides."""
+
+NAMED = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
+"""Names that nothing else has."""
+
+STEP_IN_NAME = re.compile(r"(\d{1,15})(?=\D*$)")
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file or folder is a checkpoint that can be read here, by its first bytes or its files."""
+    try:
+        return path.is_file() and _sniff(path) is not None
+    except OSError:
+        return False
+
+
+def looks_like_checkpoint(path: Path) -> bool:
+    """Whether a path is a checkpoint, or a file with the name of one: what is wrong with it is then worth saying."""
+    return is_checkpoint(path) or (path.suffix in NAMED and path.is_file())
+
+
+def read(path: Path | str) -> Checkpoint:
+    """The facts of a checkpoint. Bad content is damage in the result, never an exception; raises OSError where there is no such file.
+
+    A file that is of no known format gives a checkpoint of format "unknown" without tensors, and damage that says so.
+    """
+    path = Path(path)
+    size = path.stat().st_size
+    try:
+        format_name = _sniff(path)
+        if format_name is None:
+            raise CheckpointError(_unknown(path, size))
+        opened = _READERS[format_name](path)
+    except CheckpointError as problem:
+        return Checkpoint(str(path), "unknown", damage=(Damage(str(path), str(problem), "the whole file"),), files=(str(path),), size=size)
+    return describe(path, opened.format, opened.tree, [opened], step_in_name(path))
+
+
+_READERS = {torch_zip.NAME: torch_zip.read, torch_legacy.NAME: torch_legacy.read, safetensors.NAME: safetensors.read}
+
+
+def _sniff(path: Path) -> str | None:
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if head.startswith(torch_zip.MAGIC):
+        return torch_zip.NAME
+    if torch_legacy.is_mine(head):
+        return torch_legacy.NAME
+    if safetensors.is_mine(head, path.stat().st_size):
+        return safetensors.NAME
+    return None
+
+
+def _unknown(path: Path, size: int) -> str:
+    with path.open("rb") as file:
+        head = file.read(200)
+    if head.startswith(LFS_MARK):
+        return "a Git LFS pointer: the checkpoint itself was not downloaded (git lfs pull)"
+    if size == 0:
+        return "the file is empty"
+    if not any(head):
+        return "the file begins with zeros: it was allocated and not written, or is no checkpoint"
+    return "no checkpoint that is read here: PyTorch (.pt, .pth, .bin, .ckpt) and safetensors are"
+
+
+def step_in_name(path: Path) -> int | None:
+    """The last number in the name of a file or folder."""
+    match = STEP_IN_NAME.search(path.stem if path.suffix in SUFFIXES else path.name)
+    return int(match.group(1)) if match else None
+
+
+__all__ = ["is_checkpoint", "looks_like_checkpoint", "read", "step_in_name"]
