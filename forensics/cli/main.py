@@ -16,6 +16,7 @@ COMMANDS = {
     "inspect": "show how the names of a run were read, export every point, or show a checkpoint",
     "compare": "two runs, step by step: where they part and what differs",
     "sweep": "many runs: one table, and what those that went wrong have in common",
+    "advise": "what to do now: a checkpoint to go back to, batches to skip, what to log",
     "skip": "the batches to leave out when the run is done again, ready to paste",
     "explain": "the manual page of a cause",
     "bench": "score the tool on labelled runs",

@@ -1,0 +1,55 @@
+"""What to do now: the checkpoint to go back to and why, the batches to leave out, and what to log next time, as code.
+
+Code for the training framework that wrote the log goes to standard output after the advice; --code writes only it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``forensics advise``."""
+    parser.add_argument("case", type=Path, metavar="case.json", help="a case that forensics analyze wrote")
+    parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="where checkpoints lie (default: the run's own folder)")
+    parser.add_argument("--code", action="store_true", help="only the code that logs what was missing")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print advice, then code."""
+    from forensics.advice.checkpoints import find_saved, go_back_to
+    from forensics.advice.logging import logging_advice
+    from forensics.advice.skip import batches_to_skip, union
+    from forensics.reports import json_report, wording
+
+    case = json_report.load(args.case)
+    advice = logging_advice(case)
+    if args.code:
+        sys.stdout.write(advice.code)
+        return 0
+    run = Path(case.run.path)
+    saved = find_saved(args.checkpoints or (run if run.is_dir() else run.parent))
+    alarms = [e for e in case.events if e.severity.value != "info"]
+    rows = [] if alarms else ["Nothing went wrong in this run: no step to go back to, no batch to leave out."]
+    for event in alarms:
+        back = go_back_to(case, event, saved)
+        if back is None:
+            continue
+        where = f"checkpoint {wording.without_home(back.path)} (step {back.step:,})" if back.path else f"a checkpoint of step {back.step:,} or before"
+        rows.append(f"{event.id}, {wording.kind(event.kind)} at step {event.onset_step:,}: go back to {where}; {back.why}.")
+    skips = batches_to_skip(case)
+    if skips:
+        steps = ", ".join(f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in union(skips))
+        rows.append(f"Leave out the batches of steps {steps} (`forensics skip` writes them for your framework).")
+    if advice.wanted or advice.settings:
+        rows.append(f"For next time ({advice.framework.value}):")
+        rows += [f"  - log {w.name}: {w.why}" for w in advice.wanted] + [f"  - set {option}" for option in advice.settings]
+    for row in rows:
+        indent = "    " if row.startswith("  - ") else ""
+        sys.stdout.write(textwrap.fill(wording.line(row) if not indent else "  " + wording.line(row), 100, subsequent_indent=indent) + "\n")
+    if advice.code:
+        sys.stdout.write("\n" + advice.code)
+    return 0
