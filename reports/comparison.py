@@ -9,6 +9,7 @@ from typing import TextIO
 
 from forensics.model import to_json
 from forensics.model.comparison import Comparison, Difference, Parting, SameStep
+from forensics.model.words import chance
 from forensics.reports import wording
 
 WIDTH = 100
@@ -90,7 +91,7 @@ def _value(value: object) -> str:
     return wording.line(text, LONGEST_VALUE)
 
 
-def _steps(steps: Sequence[SameStep], chance: float | None) -> Iterable[str]:
+def _steps(steps: Sequence[SameStep], p: float | None) -> Iterable[str]:
     if not steps:
         return []
     rows = ["", "Step by step"]
@@ -103,8 +104,8 @@ def _steps(steps: Sequence[SameStep], chance: float | None) -> Iterable[str]:
             rows.append(f"    speaks against {', '.join(found.speaks_against)}")
     if len(steps) > FIRST_STEPS:
         rows.append(f"  and {len(steps) - FIRST_STEPS:,} more, in the JSON")
-    if chance is not None:
-        rows.append(f"  chance of events at the same steps if the runs had nothing in common: {wording.chance(chance)}")
+    if p is not None:
+        rows.append(f"  chance of events at the same steps if the runs had nothing in common: {chance(p)}")
     return rows
 
 

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from forensics.model import to_json
 from forensics.model.fleet import Fleet, FleetRun
+from forensics.model.words import chance
 from forensics.reports import wording
 
 WIDTH = 100
@@ -67,7 +68,7 @@ def render_json(fleet: Fleet, out: TextIO) -> None:
 
 
 def _by_chance(p: float) -> str:
-    return f"; chance of that: {wording.chance(p)}"
+    return f"; chance of that: {chance(p)}"
 
 
 def _names(names: tuple[str, ...]) -> str:

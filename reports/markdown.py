@@ -104,8 +104,9 @@ def _event(event: EventView) -> Iterable[str]:
         if event.replay.experiments:
             yield ""
             yield from _table(("Experiment", "What", "Result", "Reading"), [tuple(text(c) for c in row) for row in event.replay.experiments])
-    else:
-        yield f"To settle it: {text(event.best.replay)}." if event.best is not None and event.best.replay else "Not replayed."
+        return
+    deciding = dict.fromkeys(h.replay for h in ([event.best] if event.best is not None else event.hypotheses[:2]) if h.replay)
+    yield f"Not replayed. To settle it: {text('; or '.join(deciding))}." if deciding else "Not replayed."
 
 
 def _hypothesis(number: int, hypothesis: HypothesisView) -> Iterable[str]:

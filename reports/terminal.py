@@ -28,6 +28,9 @@ PIPE_WIDTH = 80
 TOP_FOR, TOP_AGAINST, TOP_MISSING = 3, 2, 2
 """Evidence shown per hypothesis; the rest is in the HTML report and in case.json."""
 
+LONGEST_SOURCE = 28
+"""Characters of a file name with its record; longer ones keep both ends, where names differ."""
+
 FIRST_BATCHES, FIRST_RELATED, FIRST_DAMAGE, FIRST_UNCHECKED, FIRST_INFO = 6, 5, 8, 8, 12
 
 _COLOURS = {"critical": "bold red", "warning": "bold yellow", "info": "cyan", "none": "bold green"}
@@ -96,6 +99,8 @@ def _undetermined(console: Console, event: EventView) -> None:
     _others(console, "possible", event.hypotheses[:3])
     missing = dict.fromkeys(m for h in event.hypotheses[:3] for m in h.missing)
     _row(console, "missing", *((Text("?", style="cyan"), Text(m)) for m in list(missing)[: TOP_MISSING + 1]))
+    deciding = dict.fromkeys(h.replay for h in event.hypotheses[:2] if h.replay and not h.replay.startswith("none"))
+    _row(console, "tell by", *((Text(">", style="cyan"), Text(d)) for d in deciding))
 
 
 def _hypothesis(console: Console, best: HypothesisView) -> None:
@@ -111,9 +116,18 @@ def _hypothesis(console: Console, best: HypothesisView) -> None:
 
 def _fact(fact: EvidenceView, mark: str, style: str) -> tuple[Text, Text]:
     text = Text(fact.text)
-    if fact.place:
-        text.append(f" ({fact.place})", style="dim")
+    place = _place(fact)
+    if place:
+        text.append(f" ({place})", style="dim")
     return Text(mark, style=style), text
+
+
+def _place(fact: EvidenceView) -> str:
+    """Signal, value, step and record; of the file only its name, since the whole path is in the other reports and rarely in doubt."""
+    where = f"{fact.signal} = {fact.value}" if fact.signal and fact.value else fact.signal or (f"value {fact.value}" if fact.value else "")
+    step = "" if fact.step is None else f"step {wording.step(fact.step)}"
+    source = wording.line(fact.source.rpartition("/")[2], LONGEST_SOURCE)
+    return ", ".join(part for part in (where, step, source) if part)
 
 
 def _others(console: Console, label: str, others: Iterable[HypothesisView]) -> None:

@@ -191,7 +191,8 @@ def _change(event: Event) -> str:
 
 
 def _p_value(value: float) -> str:
-    return "< 1e-300" if value <= 1e-300 else f"{value:.2g}"
+    """Below one in a million all chances are the same to a reader, and no model of noise is that exact."""
+    return "< 1e-6" if value < 1e-6 else f"{value:.2g}"
 
 
 def _numbers(event: Event) -> tuple[tuple[str, str], ...]:

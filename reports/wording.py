@@ -120,13 +120,6 @@ def kind(value: EventKind) -> str:
     return KINDS[value]
 
 
-def chance(p: float) -> str:
-    """A probability for a reader: two digits, and no powers of ten beyond what a person can weigh."""
-    if p < 1e-6:
-        return "less than one in a million"
-    return f"{p:.2g}" if p >= 1e-3 else f"1 in {1 / p:,.0f}"
-
-
 def tick(value: float) -> str:
     """A short axis label."""
     size = abs(value)

@@ -17,8 +17,8 @@ ASKED = (
 """Roles whose absence weakens every explanation."""
 
 SILENT = (
-    "Faults that leave no trace in scalars (replicas out of step, correlated seeds, an optimizer that does not step) need checkpoints or a second run; "
-    "this version does not read checkpoints."
+    "faults that leave no trace in scalars (replicas out of step, correlated seeds, an optimizer that does not step) need checkpoints "
+    "(`forensics inspect CHECKPOINT`) or a second run (`forensics compare`)"
 )
 
 

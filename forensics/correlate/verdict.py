@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from forensics.model import Absent, Event, EventKind, Run, Severity
@@ -48,8 +49,9 @@ def verdict(run: Run, events: Sequence[Event]) -> str:
         best = worst.hypotheses[0]
         sentence += f"; best explanation: {_lower(best.title)} ({best.cause}, {best.score:.0%})"
     elif worst.hypotheses:
-        names = " or ".join(h.cause for h in worst.hypotheses[:2])
-        sentence += f"; the cause is undetermined ({names} fit best)"
+        names = " or ".join(f"{_lower(h.title)} ({h.cause}, {h.score:.0%})" for h in worst.hypotheses[:2])
+        fit = "fits" if len(worst.hypotheses) == 1 else "fit"
+        sentence += f"; the cause is undetermined from the logs alone: {names} {fit} best"
     else:
         sentence += "; no cause in the catalogue fits"
     others = len(alarms) - 1
@@ -65,7 +67,25 @@ def _what(run: Run, event: Event) -> str:
         return f"{word} became NaN or infinite" + ("" if event.recovered else " and stayed so")
     if event.kind is EventKind.RESTART:
         return "steps were written a second time" if "written twice" in event.text else _WHAT[event.kind]
-    return _WHAT[event.kind]
+    if event.kind is EventKind.LR_ANOMALY and event.baseline is not None and event.peak is not None:
+        return f"the learning rate {'jumped' if event.peak > event.baseline else 'fell'} from {event.baseline:.3g} to {event.peak:.3g}"
+    return _WHAT[event.kind] + _sizes(event)
+
+
+_SIZED = frozenset(
+    {
+        *(EventKind.SPIKE, EventKind.SLOW_SPIKE, EventKind.LEVEL_SHIFT, EventKind.DROP, EventKind.DIVERGENCE, EventKind.DRIFT),
+        *(EventKind.LOSS_SCALE_DROP, EventKind.LOSS_SCALE_COLLAPSE, EventKind.GRAD_NORM_SURGE, EventKind.BATCH_SIZE_CHANGE, EventKind.LOGIT_GROWTH),
+    }
+)
+"""Kinds whose size is a step from one value to another."""
+
+
+def _sizes(event: Event) -> str:
+    """From which value to which, where that says how bad it is."""
+    if event.kind not in _SIZED or event.baseline is None or event.peak is None or not math.isfinite(event.baseline + event.peak):
+        return ""
+    return f" ({event.baseline:.4g} to {event.peak:.4g})"
 
 
 def _quiet(run: Run) -> str:

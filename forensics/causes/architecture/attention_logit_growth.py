@@ -58,7 +58,7 @@ from forensics.vocabulary import Role
 
 INFO = CauseInfo(
     id="attention_logit_growth",
-    title="Attention logits grew",
+    title="Nothing bounds the attention logits",
     family="architecture",
     part=Part.SUSCEPTIBILITY,
     needs=(Role.ATTN_LOGIT_MAX,),

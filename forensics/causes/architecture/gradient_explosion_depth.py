@@ -53,7 +53,7 @@ from forensics.vocabulary import Role
 
 INFO = CauseInfo(
     id="gradient_explosion_depth",
-    title="Gradients exploded",
+    title="Gradients multiply on their way through the layers",
     family="architecture",
     part=Part.TRIGGER,
     needs=(Role.GRAD_NORM,),

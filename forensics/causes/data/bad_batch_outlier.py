@@ -52,6 +52,7 @@ from __future__ import annotations
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.model import EventKind, Part
+from forensics.model.words import chance
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -114,7 +115,7 @@ def _recurrence(found: Examination, view: View) -> None:
     again = view.recurring
     if again is not None and again.p_value < CERTAIN:
         steps = ", ".join(str(s) for s in again.steps)
-        text = f"batch {again.batch_id} stood at the events of steps {steps} (chance of that: {again.p_value:.1g})"
+        text = f"batch {again.batch_id} stood at the events of steps {steps} (chance of that: {chance(again.p_value)})"
         found.supports(weights.STRONG, text, Role.BATCH_ID, view.onset)
 
 

@@ -46,6 +46,7 @@ from __future__ import annotations
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.model import EventKind, Part
+from forensics.model.words import chance
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -96,7 +97,8 @@ def examine(view: View) -> Examination:
     found.supports(weights.SUPPORT, text, Role.LOSS, grad.onset_step)
     again = view.recurring
     if again is not None and again.p_value < CERTAIN:
-        found.supports(weights.REQUIRED, f"batch {again.batch_id} stood at {len(again.steps)} events (chance: {again.p_value:.1g})", Role.BATCH_ID, view.onset)
+        text = f"batch {again.batch_id} stood at {len(again.steps)} events (chance of that: {chance(again.p_value)})"
+        found.supports(weights.REQUIRED, text, Role.BATCH_ID, view.onset)
     steps = f"steps {grad.onset_step - 3} to {grad.onset_step}"
     found.remedy = f"Scan the tokens of {steps} for spans of period 1 to 13 that repeat 32 times or more, and drop them."
     return found

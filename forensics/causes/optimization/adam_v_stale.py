@@ -108,6 +108,7 @@ def _others(found: Examination, view: View) -> None:
     if signs.gradient_calm_while_loss_away(view):
         found.contradicts(weights.AGAINST, "the gradient was calm while the loss was still up", Role.GRAD_NORM)
     if view.grad is not None and view.grad.factor >= signs.SURGE:
-        found.contradicts(weights.DOUBT, f"a gradient of {view.grad.factor:.3g} times the usual is more than one large step brings", Role.GRAD_NORM)
+        text = f"a gradient of {view.grad.factor:.3g} times the usual is more than one large step brings"
+        found.contradicts(weights.DOUBT, text, Role.GRAD_NORM, view.grad.peak_step)
     if view.schedule is not None and view.schedule.phase(view.anchor) == "warmup":
         found.contradicts(weights.DOUBT, "during warmup the second moment is young, not stale", Role.LR)

@@ -86,7 +86,9 @@ def examine(view: View) -> Examination:
         expected = math.sqrt(ratio) if view.settings.adaptive is not False else ratio
         if before and after:
             scaled = abs(after / before / expected - 1) <= MATCH
-            text = f"the learning rate went from {before:.3g} to {after:.3g}; the batch size asked for a factor of {expected:.2f}"
+            kept = abs(after / before - 1) < 0.01
+            how = f"stayed at {after:.3g}" if kept else f"went from {before:.3g} to {after:.3g}, x{after / before:.2f}"
+            text = f"the learning rate {how}; for this batch size it should have been multiplied by {expected:.2f}"
             if scaled:
                 found.contradicts(weights.AGAINST, text, Role.LR, change.onset_step)
             else:
@@ -94,8 +96,8 @@ def examine(view: View) -> Examination:
     grad = view.grad
     if grad is not None and grad.settled > 0 and 0.5 < math.log(max(grad.settled, 1e-9)) / (-0.5 * math.log(ratio)) < 2:
         found.supports(weights.SUPPORT, f"the gradient norm moved by x{grad.settled:.2f}, as noise does with the root of the batch size", Role.GRAD_NORM)
-    rule = "its square root" if view.settings.adaptive is not False else "the same factor"
-    found.remedy = f"Scale the learning rate with {rule} ({ratio:.3g}) when the batch size changes, and re-warm over 100 to 500 steps."
+    rule, factor = ("the root of its ratio", math.sqrt(ratio)) if view.settings.adaptive is not False else ("the same ratio", ratio)
+    found.remedy = f"Multiply the learning rate by {rule} ({factor:.2f}) when the batch size changes, and re-warm over 100 to 500 steps."
     return found
 
 

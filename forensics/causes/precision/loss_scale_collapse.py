@@ -51,7 +51,7 @@ from forensics.vocabulary import Role
 
 INFO = CauseInfo(
     id="loss_scale_collapse",
-    title="The loss scale collapsed",
+    title="The gradients overflow at any loss scale",
     family="precision",
     part=Part.TRIGGER,
     needs=(Role.LOSS_SCALE,),

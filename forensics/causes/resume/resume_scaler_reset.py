@@ -85,6 +85,7 @@ def examine(view: View) -> Examination:
     if low < after:
         found.supports(weights.SUPPORT, f"and was back at {low:g} within {SEARCH_POINTS} logged steps: those steps were skipped", Role.LOSS_SCALE, step)
     if view.loss is not None and view.rise is not None and view.loss.factor >= BUMP:
-        found.contradicts(weights.DOUBT, f"the loss rose to {view.loss.factor:.2f} times its level; skipped steps alone do not do that", Role.LOSS)
+        text = f"the loss rose to {view.loss.factor:.2f} times its level; skipped steps alone do not do that"
+        found.contradicts(weights.DOUBT, text, Role.LOSS, view.loss.peak_step)
     found.remedy = f"Save and restore the scaler's state with the checkpoint; it should have gone on at {before:g}."
     return found

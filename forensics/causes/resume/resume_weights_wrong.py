@@ -94,6 +94,6 @@ def examine(view: View) -> Examination:
     if signs.precursor(view):
         found.contradicts(weights.AGAINST, "the gradient norm moved before the loss", Role.GRAD_NORM)
     if grad is not None and grad.factor >= signs.SURGE and not resumed:
-        found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM)
+        found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM, grad.peak_step)
     found.remedy = f"Compare the checkpoint with the one before it, tensor by tensor, and resume from the last one before step {view.anchor}."
     return found

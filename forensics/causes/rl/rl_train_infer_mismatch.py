@@ -87,7 +87,7 @@ def examine(view: View) -> Examination:
     found.supports(weights.REQUIRED, f"{mismatch.name} had grown from {trend.start:.2g} to {trend.end:.2g} since step {trend.first_step}", step=trend.last_step)
     if view.grad is not None and view.grad.onset_step is not None and view.grad.factor >= signs.SURGE:
         text = f"the gradient norm then surged to {view.grad.factor:.3g} times its level"
-        found.supports(weights.SUPPORT, text, Role.GRAD_NORM, view.grad.onset_step)
+        found.supports(weights.SUPPORT, text, Role.GRAD_NORM, view.grad.peak_step)
     reward = fell(view.curves.get(Role.REWARD), view.anchor)
     if reward is not None:
         found.supports(weights.SUPPORT, f"and the reward fell from {reward[0]:.3g} to {reward[1]:.3g}", Role.REWARD, view.anchor)

@@ -50,7 +50,18 @@ def test_the_best_explanation_is_named() -> None:
 
 def test_undetermined_is_a_verdict() -> None:
     said = verdict(RUN, (event(EventKind.SPIKE, 5, Severity.WARNING, ("a", "A", 0.3), ("b", "B", 0.3), ("c", "C", 0.1), undetermined=True),))
-    assert said == "At step 5 the loss spiked; the cause is undetermined (a or b fit best)."
+    assert said == "At step 5 the loss spiked; the cause is undetermined from the logs alone: a (a, 30%) or b (b, 30%) fit best."
+
+
+def test_the_size_is_told_where_it_is_a_step() -> None:
+    sized = event(EventKind.SPIKE, 5, Severity.WARNING, baseline=2.1, peak=12.03)
+    assert verdict(RUN, (sized,)).startswith("At step 5 the loss spiked (2.1 to 12.03)")
+    assert "nan" not in verdict(RUN, (replace(sized, peak=float("nan")),)).lower()
+
+
+@pytest.mark.parametrize(("peak", "words"), [(3e-3, "jumped from 0.0003 to 0.003"), (0.0, "fell from 0.0003 to 0")])
+def test_what_the_learning_rate_did(peak: float, words: str) -> None:
+    assert words in verdict(RUN, (event(EventKind.LR_ANOMALY, 5, Severity.WARNING, baseline=3e-4, peak=peak),))
 
 
 def test_no_cause_fits() -> None:
