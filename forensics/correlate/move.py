@@ -61,6 +61,7 @@ class Move:
     role: str | None
     every: float
     baseline: float
+    base_u: float
     sd_u: float
     onset_step: int | None
     peak_step: int
@@ -77,6 +78,7 @@ class Move:
     half_life: int | None
     echo: float
     settled: float
+    settled_u: float
     settled_z: float
     grew: int
     bad: int
@@ -116,6 +118,7 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
         role=signal.role,
         every=signal.every,
         baseline=signal.original(base),
+        base_u=base,
         sd_u=sd,
         onset_step=None if onset is None else int(signal.steps[low + onset]),
         peak_step=int(signal.steps[low + peak]),
@@ -132,6 +135,7 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
         half_life=_half_life(signal.u[anchor:], base),
         echo=_factor(signal, float(np.median(signal.u[anchor:][ECHO])) if len(signal) > anchor + ECHO.start else base, base),
         settled=_factor(signal, base + settled_u, base),
+        settled_u=settled_u,
         settled_z=settled_u / (sd / math.sqrt(max(1.0, len(settled) / 2))) if len(settled) >= 10 else 0.0,
         grew=_grew(signal.u, anchor, low + peak) if signal.log else 0,
         bad=int(window.sum()),

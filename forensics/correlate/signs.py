@@ -39,6 +39,18 @@ CALM = 1.4
 UNPRECEDENTED = 5.0
 """Factor over the largest gradient norm before the event that new data do not reach."""
 
+EXPLAINED = 2.0
+"""Factor over that of the loss up to which a gradient is explained by it."""
+
+HELD = 0.75
+"""Share of its first height that a loss must still have later for nothing to have been learned again."""
+
+START = 0.15
+"""Share of all progress by which the loss may miss its first level and be back there."""
+
+SCALE_JUMP, SCALE_POINTS = 4.0, 20
+"""Factor of the loss scale that no growth step has (catalogue), and logged points before its fall in which it is looked for."""
+
 AWAY = 0.5
 """Share of its first height that the loss must still have for it to be away."""
 
@@ -86,6 +98,31 @@ def gradient_upset(view: View) -> bool | None:
     if grad is None:
         return None
     return grad.onset_step is not None and grad.factor >= 2 and grad.echo > CALM
+
+
+def explained_by_loss(view: View) -> bool | None:
+    """The gradient norm rose by no more than the loss did: under a loss without a ceiling it is as large as the errors are."""
+    loss, grad = view.loss, view.grad
+    if loss is None or grad is None or view.rise is None or not loss.factor > 1:
+        return None
+    return grad.factor <= EXPLAINED * loss.factor
+
+
+def nothing_relearned(view: View) -> bool | None:
+    """The loss jumped and then held its new level: what it is now asked for is not learned, and was not forgotten either."""
+    loss, rise = view.loss, view.rise
+    if loss is None or rise is None or loss.first_u <= 0 or loss.settled_z == 0.0:
+        return None
+    return rise.end_step is None and loss.half_life is None and loss.settled_u >= HELD * loss.first_u
+
+
+def back_at_start(view: View) -> bool | None:
+    """The loss settled where it had stood before training: the model says nothing any more."""
+    loss, signal = view.loss, view.curves.get(Role.LOSS)
+    if loss is None or signal is None or view.rise is None or loss.settled_z == 0.0 or view.first_step > YOUNG_POINTS * view.every:
+        return None
+    first = float(np.median(signal.u[:3]))
+    return abs(loss.base_u + loss.settled_u - first) <= START * max(first - loss.base_u, 1e-9)
 
 
 def unprecedented(view: View) -> bool | None:
@@ -154,6 +191,16 @@ def held_while_skipped(view: View) -> bool | None:
         return None
     fell = int((np.diff(scales) < 0).sum())
     return fell >= FEWEST_SKIPS and float(np.ptp(losses)) <= HELD * float(losses[0] - loss.centre[max(0, j - 1)])
+
+
+def scale_had_jumped(view: View) -> bool | None:
+    """Shortly before it fell the loss scale had gone up by more than a scaler ever does at once: it falls back to where it belongs."""
+    scale = view.curves.get(Role.LOSS_SCALE)
+    if scale is None or len(scale) < 3:
+        return None
+    at = scale.at(view.onset)
+    near = scale.values[max(0, at - SCALE_POINTS) : at + 2]
+    return bool((near[1:] >= SCALE_JUMP * near[:-1]).any())
 
 
 def dense(view: View) -> bool:

@@ -28,7 +28,7 @@ from forensics.primitives.robust import (
     slow_trailing,
     stretches,
 )
-from forensics.primitives.tails import FEW, Tail
+from forensics.primitives.tails import Tail
 
 BEFORE = 24
 """Blocks in the window before a point."""
@@ -254,7 +254,7 @@ def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     likely = np.flatnonzero(scores >= GIANT / 2)
     scores[likely] = [max(scores[i], _lone_score(u, noise, i)) for i in likely[:MANY].tolist()] + scores[likely[MANY:]].tolist()
     high = likely[scores[likely] >= GIANT]
-    if len(high) == 0 or len(scores) < FEW + BEFORE:
+    if len(high) == 0 or len(scores) < 2 * BEFORE:
         return []
     known = np.nan_to_num(scores, nan=0.0)
     deepest = float((slow_median(known, BASELINE) - known)[BEFORE:].max())

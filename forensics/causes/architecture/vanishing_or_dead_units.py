@@ -42,6 +42,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.correlate.trends import by_depth, named
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
@@ -70,11 +71,18 @@ POINTS = 100
 _KINDS = (EventKind.PLATEAU, EventKind.DRIFT, EventKind.LEVEL_SHIFT)
 
 
+LESS = 0.8
+"""Factor to which the gradient norm of a model without living units has fallen at least, although the loss is far up."""
+
+_SILENT = (*_KINDS, EventKind.DIVERGENCE)
+
+
 def examine(view: View) -> Examination:
     """Compares gradient norms of the first and the last layer, and looks for zero activations."""
     found = Examination(view)
     layers = by_depth(view.curves.every(Role.GRAD_NORM_GROUP))
     zeros = (*named(view, "dead"), *named(view, "zero", "act"))
+    _silent(found, view)
     if not layers and not zeros:
         found.missing.append("gradient norms of the layers, or the share of activations that are exactly zero")
         return found
@@ -97,3 +105,19 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.DOUBT, "the run is in float16, where small gradients are flushed to zero")
     found.remedy = "Use He or Xavier initialisation, normalisation layers, leaky activations or residual connections."
     return found
+
+
+def _silent(found: Examination, view: View) -> None:
+    """The loss is where it was before training and stays there: outputs no longer depend on the inputs."""
+    if view.event.kind not in _SILENT or not (signs.back_at_start(view) and signs.nothing_relearned(view)):
+        return
+    found.supports(weights.REQUIRED, "the loss jumped to where it stood before training and stayed there: nothing is told apart any more", Role.LOSS)
+    grad = view.grad
+    if grad is not None and grad.settled <= LESS:
+        text = f"the gradient norm fell to {grad.settled:.2f} of its level although the loss is far up: little of the model still receives one"
+        found.supports(weights.REQUIRED, text, Role.GRAD_NORM)
+    elif grad is not None and grad.settled >= 2:
+        found.contradicts(weights.DOUBT, f"the gradient norm is {grad.settled:.2f} times its level", Role.GRAD_NORM)
+    if view.jump is not None:
+        found.contradicts(weights.DOUBT, "the learning rate had just jumped: too large a step is what killed them", Role.LR, view.jump.step)
+    found.remedy = f"Go back to a checkpoint before step {view.anchor} and find the step that was too large; look at the share of zero activations."

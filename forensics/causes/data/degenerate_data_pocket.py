@@ -65,8 +65,11 @@ INFO = CauseInfo(
 SHORTEST = 12
 """Logged points below which it is a batch or two and no pocket."""
 
-HELD = 0.7
-"""Share of the first height that is left when the pocket ends, and then is gone at once: a model that recovers comes down gradually."""
+HELD = 0.35
+"""Share of the first height that is left when the pocket ends, for some of it is learned, and then is gone at once."""
+
+GONE = 0.7
+"""Share of that rest that is gone at once: a model that recovers comes down gradually."""
 
 CLEAR = 4.0
 """Height in noise sds of single points from which such an end can be told from noise."""
@@ -133,7 +136,7 @@ def _end(loss: Prepared, rise: Event) -> int | None:
         return None
     for k in range(min(last + EDGE, len(loss) - EDGE), first + SHORTEST - 1, -1):
         held, gone = float(np.median(loss.u[k - EDGE : k])) - base, float(np.median(loss.u[k : k + EDGE])) - base
-        if held >= HELD * height and held - gone >= HELD * height:
-            falls = [j for j in range(k - 1, k + 3) if 0 < j < len(loss) and loss.u[j] - base < HELD * height <= loss.u[j - 1] - base]
-            return int(loss.steps[falls[0] if falls else k])
+        if held >= HELD * height and held - gone >= GONE * held:
+            j = max(range(k - EDGE, min(k + EDGE, len(loss))), key=lambda j: float(loss.u[j - 1] - loss.u[j]))
+            return int(loss.steps[j])
     return None

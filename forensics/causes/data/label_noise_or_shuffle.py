@@ -44,6 +44,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.correlate.trends import deviation, logged
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
@@ -77,7 +78,7 @@ def examine(view: View) -> Examination:
     found = Examination(view)
     if not logged(view, Role.ACCURACY):
         found.missing.append("the training accuracy: with wrong targets it falls towards chance")
-        return found
+        return _without_accuracy(found, view)
     accuracy, loss = (view.curves.get(Role.ACCURACY), view.loss) if view.event.kind in _KINDS else (None, None)
     if accuracy is None or loss is None or view.rise is None:
         return found
@@ -91,7 +92,7 @@ def examine(view: View) -> Examination:
     if fall < FALL * float(np.median(before)) or fall < SURE * error:
         return found.exclude(f"the accuracy held ({np.median(before):.3g} before, {np.median(after):.3g} after)")
     found.supports(weights.SUPPORT, f"the accuracy fell from {np.median(before):.3g} to {np.median(after):.3g} with it", Role.ACCURACY, view.anchor)
-    if loss.half_life is None:
+    if loss.half_life is None or signs.nothing_relearned(view):
         found.supports(weights.SUPPORT, "the loss stayed up: what is wrong cannot be learned", Role.LOSS)
     else:
         found.contradicts(weights.DOUBT, f"half of the rise was gone after {loss.half_life} logged steps, as where something can be learned", Role.LOSS)
@@ -101,5 +102,23 @@ def examine(view: View) -> Examination:
     elif grad is not None and grad.factor >= 10:
         found.contradicts(weights.DOUBT, f"the gradient norm rose to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
     found.missing.append("the loss of every sample: with part of the labels wrong it has two humps")
+    found.remedy = f"Compare inputs and targets of the batches from step {view.onset} on; repair the join, or drop the part, and resume from before it."
+    return found
+
+
+def _without_accuracy(found: Examination, view: View) -> Examination:
+    """What the loss and its gradient alone say: a new floor, above which nothing is learned, under a gradient that stays larger."""
+    grad = view.grad
+    if view.event.kind not in _KINDS or not signs.nothing_relearned(view):
+        return found
+    found.supports(weights.SUPPORT, "the loss jumped to a new floor and stayed: what is wrong cannot be learned", Role.LOSS)
+    if signs.back_at_start(view):
+        found.contradicts(weights.DOUBT, "the floor is where the loss stood before training", Role.LOSS)
+    if grad is not None and grad.settled >= MODEST[0]:
+        found.supports(weights.SUPPORT, f"the gradient norm is {grad.settled:.2f} times its level and stays there", Role.GRAD_NORM)
+    elif grad is not None and grad.settled < 1:
+        found.contradicts(weights.DOUBT, "the gradient norm is smaller than before", Role.GRAD_NORM)
+    if view.jump is not None:
+        found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     found.remedy = f"Compare inputs and targets of the batches from step {view.onset} on; repair the join, or drop the part, and resume from before it."
     return found

@@ -47,8 +47,11 @@ ln(vocabulary) test is our own.
 
 from __future__ import annotations
 
+import numpy as np
+
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.move import level_change
+from forensics.correlate.trends import Prepared
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -67,6 +70,9 @@ MORE_GRADIENT = 1.4
 
 FEWER = 0.7
 """Factor from which on a fall at once is one of the counted targets; smaller falls are how training goes on."""
+
+MORE_NOISE, AROUND = 1.3, 40
+"""Growth of the relative noise that fewer targets bring, over so many logged points on either side."""
 
 NEAR = 8
 """Logged points on either side of a fall that are compared."""
@@ -105,11 +111,19 @@ def _fall(found: Examination, view: View) -> Examination:
     if by_grad is None:
         found.missing.append("the gradient norm: under masked targets it falls too, by less than the loss")
     elif by_loss * 1.25 < by_grad < 1:
-        found.supports(weights.REQUIRED, f"the gradient norm fell with it, to {by_grad:.2f}: by less than the loss, as of fewer targets", Role.GRAD_NORM)
+        weight = weights.REQUIRED if _noisier(loss, view.anchor) else weights.SUPPORT
+        found.supports(weight, f"the gradient norm fell with it, to {by_grad:.2f}: by less than the loss, as of fewer targets", Role.GRAD_NORM)
     elif by_grad >= 1.2:
         found.contradicts(weights.AGAINST, f"the gradient norm rose, x{by_grad:.2f}", Role.GRAD_NORM)
     found.remedy = "Count the unmasked targets of every batch; divide the summed loss by that count, and return 0 where it is 0."
     return found
+
+
+def _noisier(loss: Prepared, step: int) -> bool:
+    """The relative noise grew: a mean over fewer targets varies more."""
+    at = loss.at(step)
+    before, after = np.diff(loss.u[max(0, at - AROUND) : at]), np.diff(loss.u[at : at + AROUND])
+    return min(len(before), len(after)) >= 8 and float(np.median(np.abs(after))) >= MORE_NOISE * float(np.median(np.abs(before)))
 
 
 def _noise(found: Examination, view: View, text: str, step: int) -> None:

@@ -75,7 +75,7 @@ def examine(view: View) -> Examination:
         return found.exclude("the loss was back at once: the data after it are the same as before")
     if signs.gradient_calm_while_loss_away(view):
         text = "the gradient norm was soon normal while the loss was still up: the model is well, the data are new to it"
-        found.supports(weights.REQUIRED, text, Role.GRAD_NORM)
+        found.supports(weights.HINT if view.event.kind is EventKind.SPIKE else weights.REQUIRED, text, Role.GRAD_NORM)
     elif view.event.kind is EventKind.LEVEL_SHIFT and grad is not None and grad.onset_step is None:
         found.supports(weights.REQUIRED, "the loss moved to a new level and the gradient norm did not move", Role.GRAD_NORM)
     if signs.sudden(view) and view.event.kind is not EventKind.DRIFT:
@@ -93,7 +93,9 @@ def examine(view: View) -> Examination:
 
 def _against(found: Examination, view: View) -> None:
     grad = view.grad
-    if grad is not None and grad.factor >= signs.SURGE and signs.unprecedented(view):
+    if signs.explained_by_loss(view):
+        found.supports(weights.HINT, "the gradient norm rose no more than the loss: the errors are larger, not the weights other", Role.GRAD_NORM)
+    elif grad is not None and grad.factor >= signs.SURGE and signs.unprecedented(view):
         found.contradicts(weights.AGAINST, f"the gradient norm rose to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
     elif signs.gradient_upset(view):
         found.contradicts(weights.DOUBT, "the gradient norm stayed up with the loss", Role.GRAD_NORM)
@@ -103,5 +105,9 @@ def _against(found: Examination, view: View) -> None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     if signs.scale_burst(view):
         found.contradicts(weights.AGAINST, "the loss scale collapsed at the same time", Role.LOSS_SCALE)
+    if view.event.kind is EventKind.SPIKE:
+        found.contradicts(weights.DOUBT, "the loss was soon back at its old level: a lasting change of the data does not go back", Role.LOSS)
+    if signs.back_at_start(view) and signs.nothing_relearned(view):
+        found.contradicts(weights.AGAINST, "the loss stands where it stood before training: new data would bring it higher, and be learned", Role.LOSS)
     if view.event.kind is EventKind.DIVERGENCE:
         found.contradicts(weights.DOUBT, "new data do not make a loss diverge", Role.LOSS)

@@ -76,7 +76,7 @@ def examine(view: View) -> Examination:
     if reason is not None:
         return found.exclude(reason)
     sharp = grad.grew <= 1 or grad.first_factor >= 0.5 * grad.factor
-    if grad.factor >= signs.SURGE and sharp and not signs.precursor(view) and signs.unprecedented(view):
+    if grad.factor >= signs.SURGE and sharp and not signs.precursor(view) and signs.unprecedented(view) and not signs.explained_by_loss(view):
         text = f"the gradient norm jumped to {grad.first_factor:.3g} times its level within three logged steps, without a precursor"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.onset_step)
     elif grad.factor >= signs.SURGE:

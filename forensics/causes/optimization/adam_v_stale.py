@@ -106,7 +106,10 @@ def _others(found: Examination, view: View) -> None:
     if view.jump is not None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     if signs.gradient_calm_while_loss_away(view):
-        found.contradicts(weights.AGAINST, "the gradient was calm while the loss was still up", Role.GRAD_NORM)
+        weight = weights.DOUBT if view.event.kind is EventKind.SPIKE else weights.AGAINST
+        found.contradicts(weight, "the gradient was calm while the loss was still up", Role.GRAD_NORM)
+    if signs.nothing_relearned(view):
+        found.contradicts(weights.AGAINST, "the loss kept its new level: one large step is made good", Role.LOSS)
     if view.grad is not None and view.grad.factor >= signs.SURGE:
         text = f"a gradient of {view.grad.factor:.3g} times the usual is more than one large step brings"
         found.contradicts(weights.DOUBT, text, Role.GRAD_NORM, view.grad.peak_step)

@@ -44,6 +44,7 @@ OPT-175B chronicles (notes at 27 % and 56 %).
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -77,6 +78,8 @@ def examine(view: View) -> Examination:
         found.supports(weights.SUPPORT, f"the gradient norm drifted up with it, x{grad.settled:.2f}", Role.GRAD_NORM)
     elif grad is not None and grad.settled < 1.05:
         found.contradicts(-0.5, "the gradient norm stayed flat", Role.GRAD_NORM)
+    if signs.sudden(view) and view.event.kind is not EventKind.DRIFT:
+        found.contradicts(weights.AGAINST, "the loss was at its height within three logged steps: nothing drifted", Role.LOSS, view.anchor)
     found.missing.append("activation norms per block, which drift before the loss does in this case")
     found.remedy = "Lower the learning rate now, to 0.66 to 0.9 of its value, rather than restarting; a published 175B run calmed this way."
     return found

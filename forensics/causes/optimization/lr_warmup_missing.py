@@ -83,7 +83,7 @@ def examine(view: View) -> Examination:
         return found.exclude(f"the log begins at step {view.first_step}, not at the start of training")
     if age > horizon or age > max(EARLY_SHARE * view.length, 60):
         return found.exclude(f"the event came {age} steps after the start, long after any warmup")
-    if view.rise is None and view.event.kind not in {EventKind.NON_FINITE, EventKind.GRAD_NORM_SURGE, EventKind.OSCILLATION}:
+    if view.rise is None and view.event.kind not in {EventKind.NON_FINITE, EventKind.GRAD_NORM_SURGE, EventKind.OSCILLATION, EventKind.LOGIT_GROWTH}:
         return found
     if schedule is None:
         found.missing.append("the learning rate of every step")

@@ -46,6 +46,7 @@ PyTorch GradScaler (start 65,536, x2 after 2,000 clean steps, x0.5 on overflow).
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -74,6 +75,8 @@ def examine(view: View) -> Examination:
         found.supports(weights.SUPPORT, text, Role.GRAD_NORM, burst.onset_step)
     if burst.kind is EventKind.LOSS_SCALE_COLLAPSE:
         found.contradicts(weights.DOUBT, "halving did not help for long: more than the scale was wrong", Role.LOSS_SCALE, burst.peak_step)
+    if signs.scale_had_jumped(view):
+        found.contradicts(weights.DOUBT, "the scale had jumped up just before: it was the scale that grew, not the gradient", Role.LOSS_SCALE, burst.onset_step)
     if view.rise is not None and view.rise.onset_step < burst.onset_step:
         found.contradicts(weights.DOUBT, "the loss rose before the scale fell", Role.LOSS, view.rise.onset_step)
     found.remedy = "Find what grew at this step before touching the scaler; then bf16, or a lower start (2^16) with growth every 2000 clean steps."

@@ -46,6 +46,7 @@ DeepSpeed loss scaler (class defaults: start 2^32, window 1,000, minimum 1). OPT
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -71,6 +72,8 @@ def examine(view: View) -> Examination:
     found.supports(weights.STRONG, collapse.text, Role.LOSS_SCALE, collapse.peak_step)
     if view.rise is not None and view.rise.onset_step >= collapse.onset_step:
         found.supports(weights.SUPPORT, f"the loss rose {view.rise.onset_step - collapse.onset_step} steps later", Role.LOSS, view.rise.onset_step)
+    if signs.scale_had_jumped(view):
+        found.contradicts(weights.AGAINST, "it had jumped up just before: it fell back to where it had been", Role.LOSS_SCALE, collapse.onset_step)
     if not collapse.recovered:
         found.supports(weights.HINT, "it did not recover within 200 logged steps", Role.LOSS_SCALE, collapse.peak_step)
     found.remedy = "Do not raise the scale: find the explosion (learning rate, attention logits, input), or train in bf16."

@@ -64,6 +64,9 @@ NEAR = 8
 HELD = 1.25
 """Up to this further change over the next points the factor stayed: nothing was learned anew, only the unit is another."""
 
+WHOLE = 0.1
+"""Distance from a whole number of micro-batches, relative, up to which the factor may be one."""
+
 _KINDS = {EventKind.DROP, EventKind.LEVEL_SHIFT, EventKind.SLOW_SPIKE, EventKind.NOISE_CHANGE, EventKind.DIVERGENCE}
 
 
@@ -83,10 +86,12 @@ def examine(view: View) -> Examination:
         return found.exclude(f"the loss changed by x{by_loss:.2f} but the gradient norm by x{by_grad:.2f}: not one factor for both")
     later = level_change(loss, view.anchor + round(2 * NEAR * view.every), NEAR)
     text = f"loss and gradient norm changed by the same factor at one step (x{by_loss:.2f} and x{by_grad:.2f})"
-    if later is not None and 1 / HELD <= later <= HELD:
+    if later is not None and 1 / HELD <= later <= HELD and not view.event.recovered and _whole(by_loss):
         found.supports(weights.STRONG, text + " and stayed", Role.LOSS, view.anchor)
     else:
         found.supports(weights.SUPPORT, text, Role.LOSS, view.anchor)
+    if view.rise is not None and view.event.recovered:
+        found.contradicts(weights.DOUBT, "the loss came back: a wrong divisor stays", Role.LOSS)
     steps = view.settings.accumulation
     if steps is not None and steps >= 2 and abs(max(by_loss, 1 / by_loss) / steps - 1) <= SAME:
         found.supports(weights.SUPPORT, f"the factor is that of the accumulation, {steps:g}", value=steps)
@@ -94,3 +99,9 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     found.remedy = "Divide the summed loss by the global number of target tokens, once; check what changed at this step in the loss or its averaging."
     return found
+
+
+def _whole(factor: float) -> bool:
+    """A divisor that is left out or used twice is a whole number."""
+    size = max(factor, 1 / factor)
+    return abs(size / max(round(size), 2) - 1) <= WHOLE

@@ -71,11 +71,14 @@ def examine(view: View) -> Examination:
         return found.exclude("the gradient norm did not move by a large factor")
     if view.rise is not None and view.grad_lead is not None and view.grad_lead <= 0:
         return found.exclude("the loss moved at the same step: more than the gradient was affected")
+    if view.rise is not None and view.grad_lead is None:
+        found.contradicts(weights.AGAINST, "the loss rose within the same logged interval: more than the gradient seems affected", Role.LOSS, view.anchor)
     points = grad.points_up or 0
     if points >= 2 and grad.grew <= 1 and grad.second_factor > 0.3 * grad.factor:
         text = f"the gradient norm was {grad.factor:.3g} times its level for {points} logged steps and normal before and after"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.peak_step)
-        found.supports(weights.SUPPORT, "the loss of these steps is normal: only the gradient was wrong", Role.LOSS, grad.peak_step)
+        if view.rise is None:
+            found.supports(weights.SUPPORT, "the loss of these steps is normal: only the gradient was wrong", Role.LOSS, grad.peak_step)
     found.missing.append("gradient norms per rank, and what scaled the gradients (loss scale, accumulation, world size)")
     found.remedy = "Check what multiplies the gradients between backward and step: unscaling, accumulation, all-reduce (sum against mean)."
     return found

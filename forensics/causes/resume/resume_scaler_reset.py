@@ -78,7 +78,7 @@ def examine(view: View) -> Examination:
     if view.resume is not None:
         found.supports(weights.STRONG, f"the loss scale went from {before:g} to {after:g} at the resume", Role.LOSS_SCALE, step)
     else:
-        found.supports(weights.REQUIRED, f"the loss scale went from {before:g} to {after:g} at once", Role.LOSS_SCALE, step)
+        found.supports(weights.STRONG, f"the loss scale went from {before:g} to {after:g} at once; a scaler by itself only doubles", Role.LOSS_SCALE, step)
         found.contradicts(weights.DOUBT, "no resume is visible at that step", Role.LOSS_SCALE, step)
         found.missing.append("marks of a resume: wall times, process starts")
     low = float(scale.values[i : i + SEARCH_POINTS].min())

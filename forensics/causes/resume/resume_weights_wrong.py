@@ -88,12 +88,19 @@ def examine(view: View) -> Examination:
         found.supports(weights.SUPPORT, "loss and gradient norm left their level together and stayed up: the weights are not where they were", Role.GRAD_NORM)
     elif signs.gradient_calm_while_loss_away(view):
         found.contradicts(weights.AGAINST, "the gradient was soon calm while the loss was still up", Role.GRAD_NORM)
-    if loss.half_life is None or loss.half_life >= SLOW_POINTS:
-        slow = "never came back" if loss.half_life is None else f"took {loss.half_life} logged steps to lose half of its rise"
-        found.supports(weights.SUPPORT, f"the loss {slow}, as when weights must be learned again", Role.LOSS)
+    _relearning(found, view, loss.half_life)
     if signs.precursor(view):
         found.contradicts(weights.AGAINST, "the gradient norm moved before the loss", Role.GRAD_NORM)
     if grad is not None and grad.factor >= signs.SURGE and not resumed:
         found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM, grad.peak_step)
     found.remedy = f"Compare the checkpoint with the one before it, tensor by tensor, and resume from the last one before step {view.anchor}."
     return found
+
+
+def _relearning(found: Examination, view: View, half_life: int | None) -> None:
+    """Damaged weights are learned again, but not at once."""
+    if signs.nothing_relearned(view):
+        found.contradicts(weights.DOUBT, "the loss kept its new level: weights that were damaged are learned again", Role.LOSS)
+    elif half_life is None or half_life >= SLOW_POINTS:
+        slow = "never came back" if half_life is None else f"took {half_life} logged steps to lose half of its rise"
+        found.supports(weights.SUPPORT, f"the loss {slow}, as when weights must be learned again", Role.LOSS)

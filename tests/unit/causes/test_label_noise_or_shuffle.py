@@ -36,3 +36,21 @@ def test_a_missing_accuracy_is_asked_for() -> None:
     found = examine(rule, bad_batch().run())
     assert silent(found)
     assert any("accuracy" in need for need in found.missing)
+
+
+def floor(grad: float) -> Story:
+    story = Story()
+    story.loss = story.loss * story.step_to(2.5)
+    story.grad = story.grad * story.step_to(grad)
+    return story
+
+
+def test_without_an_accuracy_a_new_floor_under_a_larger_gradient_is_a_sign() -> None:
+    assert holds(examine(rule, floor(1.7).run()))
+    assert examine(rule, floor(0.6).run()).log_odds < examine(rule, floor(1.7).run()).log_odds
+
+
+def test_without_an_accuracy_a_loss_that_comes_down_again_is_none() -> None:
+    story = Story()
+    story.loss = story.loss * story.fade(1.5, 60)
+    assert silent(examine(rule, story.run()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cause_runs import bad_batch, examine, falling_scale, holds, signals, silent
+from cause_runs import AT, bad_batch, examine, falling_scale, holds, signals, silent
 
 from forensics.causes.precision import fp16_grad_overflow
 from forensics.causes.precision import loss_scale_collapse as rule
@@ -27,3 +27,11 @@ def test_a_missing_loss_scale_is_asked_for() -> None:
     found = examine(rule, bad_batch().run())
     assert silent(found)
     assert any("loss scale" in need for need in found.missing)
+
+
+def test_a_scale_that_falls_back_to_where_it_had_been_has_not_collapsed() -> None:
+    story = falling_scale(12, recovers=False)
+    scale = story.more["loss_scale"]
+    scale[:AT] = scale[-1]
+    scale[AT - 1] = 65536.0
+    assert "loss_scale" in signals(examine(rule, story.run()).against)

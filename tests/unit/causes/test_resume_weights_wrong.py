@@ -39,3 +39,9 @@ def test_a_calm_gradient_speaks_against_it() -> None:
 
 def test_marks_of_a_resume_are_asked_for() -> None:
     assert any("resume" in need for need in examine(rule, thrown_off().run()).missing)
+
+
+def test_a_level_that_is_never_relearned_speaks_against_it() -> None:
+    story = new_data()
+    story.grad = story.grad * story.step_to(2.0)
+    assert "loss" in signals(examine(rule, story.run()).against)

@@ -36,3 +36,8 @@ def test_a_missing_gradient_norm_is_asked_for() -> None:
     found = examine(rule, thrown_off(surge=60).run("grad_norm"))
     assert silent(found)
     assert any("gradient norm" in need for need in found.missing)
+
+
+def test_a_gradient_no_larger_than_the_loss_explains_is_no_sign_of_it() -> None:
+    large_errors = thrown_off(height=60, surge=60)
+    assert examine(rule, large_errors.run()).log_odds < examine(rule, thrown_off(surge=60).run()).log_odds

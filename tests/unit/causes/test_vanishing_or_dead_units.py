@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from cause_events import ask
-from cause_runs import Story, holds, silent
+from cause_runs import AT, Story, examine, holds, signals, silent
 
 from forensics.causes.architecture import vanishing_or_dead_units as rule
 from forensics.model import EventKind
@@ -44,3 +44,22 @@ def test_missing_layers_are_asked_for() -> None:
     found = ask(rule, Story().run(), EventKind.PLATEAU)
     assert silent(found)
     assert any("layers" in need for need in found.missing)
+
+
+def dead(level: float, grad: float) -> Story:
+    """The loss jumps to a level and stays there; the gradient norm changes by a factor."""
+    story = Story()
+    story.loss = np.where(np.arange(story.points) >= AT, level, 1.0) * np.where(np.arange(story.points) >= AT, 1.0, story.loss)
+    story.grad = story.grad * story.step_to(grad)
+    return story
+
+
+def test_a_loss_back_at_its_start_under_a_smaller_gradient() -> None:
+    found = examine(rule, dead(float(Story().loss[:3].mean()), 0.2).run())
+    assert holds(found)
+    assert {"loss", "grad_norm"} <= signals(found.supporting)
+
+
+def test_another_level_is_no_sign_and_a_larger_gradient_speaks_against_it() -> None:
+    assert silent(examine(rule, dead(6.0, 0.2).run()))
+    assert "grad_norm" in signals(examine(rule, dead(float(Story().loss[:3].mean()), 3.0).run()).against)
