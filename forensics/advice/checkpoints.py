@@ -7,7 +7,7 @@ of the incident began; how long before depends on the cause.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,8 +90,21 @@ def step_of(name: str, *, is_folder: bool = False) -> int | None:
     return int(plain.group(1)) if plain else None
 
 
-def go_back_to(case: Case, event: Event, saved: Sequence[Saved] = ()) -> GoBack | None:
-    """The latest checkpoint that nothing of the event has touched; None for an event that needs no going back."""
+Judge = Callable[[Saved], str | None]
+"""Looks into a checkpoint and says what is wrong with its numbers; None where nothing is."""
+
+
+def go_back_to(case: Case, event: Event, saved: Sequence[Saved] = (), judge: Judge | None = None) -> GoBack | None:
+    """The latest checkpoint that nothing of the event has touched; None for an event that needs no going back.
+
+    ``judge`` is asked about those that come into question, the latest first; one with a fault is passed over.
+    """
+    limit = _limit(case, event)
+    return None if limit is None else _choose(event, *limit, saved, judge)
+
+
+def _limit(case: Case, event: Event) -> tuple[int, str] | None:
+    """The last step at which nothing of the event had happened yet, and why that one."""
     if event.severity is Severity.INFO:
         return None
     cause = event.hypotheses[0].cause if event.hypotheses and not event.undetermined else None
@@ -99,24 +112,27 @@ def go_back_to(case: Case, event: Event, saved: Sequence[Saved] = ()) -> GoBack 
     if cause in RESUME:
         before = next((a.resumed_from for a in case.run.attempts if a.resumed_from is not None and a.first_step <= event.onset_step), None)
         limit = event.onset_step - 1 if before is None else before
-        return _choose(event, limit, saved, "the checkpoint itself is good, what was lost is lost in loading it: load it again with all of its state")
+        return limit, "the checkpoint itself is good, what was lost is lost in loading it: load it again with all of its state"
     if cause in SLOW:
         limit = event.onset_step - min(SLOW_STEPS, int(SLOW_SHARE * (event.onset_step - first)) + 1)
-        return _choose(event, limit, saved, "the cause was at work long before the event, so the last steps before it are spoiled too")
+        return limit, "the cause was at work long before the event, so the last steps before it are spoiled too"
     skips = batches_to_skip(case, event.id) if event.hypotheses else ()
     if skips and skips[0].exact:
-        return _choose(event, skips[0].go_back_to, saved, "nothing before the bad batch is touched by it")
-    limit = event.onset_step - (1 if cause is not None else STEPS_BEFORE)
-    why = "no signal of this event had left its level yet" if cause is not None else "the cause is not known, so about 100 steps are left for what did not show"
-    return _choose(event, limit, saved, why)
+        return skips[0].go_back_to, "nothing before the bad batch is touched by it"
+    if cause is not None:
+        return event.onset_step - 1, "no signal of this event had left its level yet"
+    return event.onset_step - STEPS_BEFORE, "the cause is not known, so about 100 steps are left for what did not show"
 
 
-def _choose(event: Event, limit: int, saved: Sequence[Saved], why: str) -> GoBack:
+def _choose(event: Event, limit: int, why: str, saved: Sequence[Saved], judge: Judge | None) -> GoBack:
     limit = max(limit, 0)
-    clean = [s for s in saved if s.step <= limit]
-    if clean:
-        best = clean[-1]
-        return GoBack(event.id, best.step, best.path, f"it is the last one of step {limit} or before: {why}")
+    passed = ""
+    for candidate in reversed([s for s in saved if s.step <= limit]):
+        fault = None if judge is None else judge(candidate)
+        if fault is None:
+            read = "" if judge is None else "; its numbers were read and are in order"
+            return GoBack(event.id, candidate.step, candidate.path, f"it is the last one of step {limit} or before{read}: {why}{passed}")
+        passed = passed or f" (the one of step {candidate.step} is damaged: {fault})"
     if saved:
-        return GoBack(event.id, limit, None, f"the checkpoints found are all later than step {limit}: {why}")
+        return GoBack(event.id, limit, None, f"of the checkpoints found none is clean and of step {limit} or before: {why}{passed}")
     return GoBack(event.id, limit, None, why)

@@ -8,7 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forensics.advice.checkpoints import Judge, Saved
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print advice, then code."""
-    from forensics.advice.checkpoints import find_saved, go_back_to
+    from forensics.advice.checkpoints import go_back_to
     from forensics.advice.logging import logging_advice
     from forensics.advice.skip import batches_to_skip, union
     from forensics.reports import json_report, wording
@@ -31,11 +36,11 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.write(advice.code)
         return 0
     run = Path(case.run.path)
-    saved = find_saved(args.checkpoints or (run if run.is_dir() else run.parent))
+    saved, judge = _saved(args.checkpoints or (run if run.is_dir() else run.parent))
     alarms = [e for e in case.events if e.severity.value != "info"]
     rows = [] if alarms else ["Nothing went wrong in this run: no step to go back to, no batch to leave out."]
     for event in alarms:
-        back = go_back_to(case, event, saved)
+        back = go_back_to(case, event, saved, judge)
         if back is None:
             continue
         where = f"checkpoint {wording.without_home(back.path)} (step {back.step:,})" if back.path else f"a checkpoint of step {back.step:,} or before"
@@ -53,3 +58,21 @@ def execute(args: argparse.Namespace) -> int:
     if advice.code:
         sys.stdout.write("\n" + advice.code)
     return 0
+
+
+def _saved(folder: Path) -> tuple[Sequence[Saved], Judge | None]:
+    """Checkpoints of a folder with the step they hold, and how to look into them; by their names alone where none can be read."""
+    from forensics.advice.checkpoints import Saved, find_saved
+    from forensics.parsers.checkpoints.beside import checkpoints_of
+    from forensics.parsers.checkpoints.health import health
+
+    known = {c.path: c for c in checkpoints_of(folder) if c.step is not None} if folder.is_dir() else {}
+    if not known:
+        return find_saved(folder), None
+
+    def judge(saved: Saved) -> str | None:
+        found = health(known[saved.path])
+        problems = [f.text for f in found.faults] + [d.what for d in found.damage]
+        return None if found.good is not False else (problems[0] if problems else "it cannot be read whole")
+
+    return [Saved(path, c.step) for path, c in known.items() if c.step is not None], judge

@@ -80,3 +80,16 @@ def test_an_unknown_cause_leaves_a_hundred_steps() -> None:
 
 def test_a_lost_state_loads_the_same_checkpoint_again() -> None:
     assert back("resume_optimizer_lost", resumed=5000) == (5000, "checkpoint-5000")
+
+
+def test_a_damaged_checkpoint_is_passed_over() -> None:
+    hypotheses = (Hypothesis("bad_batch_outlier", "title", 0.9, Part.TRIGGER),)
+    event = Event(EventKind.SPIKE, Severity.WARNING, 0.9, "loss", 5100, 5100, "E1", hypotheses=hypotheses)
+    case = Case("0", RunInfo("run", "run", first_step=0), (), "", (event,))
+    found = go_back_to(case, event, SAVED, lambda s: "w: element [3] is 1e30" if s.step == 5000 else None)
+    assert found is not None
+    assert found.step == 4750
+    assert "the one of step 5000 is damaged: w: element [3]" in found.why
+    none = go_back_to(case, event, SAVED, lambda _: "torn")
+    assert none is not None
+    assert none.path is None
