@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from forensics.errors import InputError, SeveralRunsError
-from forensics.model import Run, RunInfo, Signal, SignalInfo, Stability
+from forensics.model import CheckpointInfo, Inspected, Run, RunInfo, Signal, SignalInfo, Stability
 from forensics.parsers.discovery import DiscoveredRun, discover
 from forensics.parsers.interface import Progress
 from forensics.parsers.reading import read
@@ -112,4 +112,12 @@ def header(run: Run, stability: Stability = Stability()) -> RunInfo:  # noqa: B0
         config=dict(run.config),
         notes=dict(run.notes),
         stability_score=stability,
+        checkpoints=tuple(_checkpoint(c) for c in run.checkpoints),
     )
+
+
+def _checkpoint(one: Inspected) -> CheckpointInfo:
+    found = one.checkpoint
+    health = "not read" if one.good is None else "good" if one.good else "bad"
+    faults = (*(f.text for f in one.faults), *(d.what for d in (*found.damage, *one.damage)), *found.findings)
+    return CheckpointInfo(found.path, found.format, found.step, health, found.optimizer_steps and found.optimizer_steps[1], faults, one.unread)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from forensics.causes.catalogue import RULES
 from forensics.causes.interface import Examination
@@ -41,12 +42,20 @@ AROUND_POINTS = 400
 """Logged points on either side of an event that stay whole."""
 
 
-def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choose: str | None = None, progress: Progress | None = None) -> Case:
+def analyze(
+    path: Path | str,
+    *,
+    metrics: Mapping[str, str] | None = None,
+    choose: str | None = None,
+    progress: Progress | None = None,
+    checkpoints: CheckpointMode = "auto",
+) -> Case:
     """Analyse the run under a path: what happened, at which step, and why.
 
     ``metrics`` maps role -> logged name and overrides the vocabulary; ``choose`` picks a run where the path holds several;
-    ``progress`` is called with the bytes just read. Raises InputError (SeveralRunsError among them) where there is nothing to
-    analyse; damaged input is no error, it is listed in ``case.damage``.
+    ``progress`` is called with the bytes just read; ``checkpoints`` says how much is read of those beside the logs: "auto" all
+    facts, and numbers up to a bound near the incidents; "all" every number; "none" nothing. Raises InputError (SeveralRunsError
+    among them) where there is nothing to analyse; damaged input is no error, it is listed in ``case.damage``.
     """
     run = load(Path(path), metrics=metrics, choose=choose, progress=progress)
     if not any(s.role in MEANINGFUL for s in run.signals):
@@ -54,17 +63,21 @@ def analyze(path: Path | str, *, metrics: Mapping[str, str] | None = None, choos
             "no logged name was recognised as a loss, learning rate or any other known signal",
             f"say which is which with --metric loss=NAME; the names are: {listed(run)}",
         )
-    return build_case(run)
+    return build_case(run, checkpoints)
 
+
+CheckpointMode = Literal["auto", "all", "none"]
+"""How much is read of the checkpoints beside the logs."""
 
 MEANINGFUL = frozenset(r.value for r in Role) - {Role.STEP, Role.WALL_TIME, Role.EPOCH}
 """Roles that say something about the training; steps and clocks alone do not."""
 
 
-def build_case(run: Run) -> Case:
+def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     """The case of a run that was read."""
     extra = plugins(DETECTORS)
     detection = find_incidents(run, extra.loaded)
+    run = with_checkpoints(run, [i.event.onset_step for i in detection.incidents if i.event.severity is not Severity.INFO], checkpoints)
     explained = explain(run, detection.incidents)
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
     info = replace(header(run, stability(run, explained.events)), sources=tuple(_hashed(s) for s in run.sources))
@@ -77,8 +90,23 @@ def build_case(run: Run) -> Case:
         series=_series(run, explained.events),
         rejected=explained.rejected,
         not_checked=(*failed, *not_checked(run), _without_rule()),
-        damage=run.damage,
+        damage=(*run.damage, *(d for c in run.checkpoints for d in (*c.checkpoint.damage, *c.damage))),
     )
+
+
+def with_checkpoints(run: Run, steps: Sequence[int], mode: CheckpointMode) -> Run:
+    """The run with the checkpoints beside its logs, read as far as ``mode`` says."""
+    if mode == "none" or not Path(run.path).exists():
+        return run
+    from forensics.parsers.checkpoints.beside import checkpoints_of
+
+    found = checkpoints_of(run.path)
+    if not found:
+        return run
+    from forensics.parsers.checkpoints.inspection import inspect_all
+
+    near = [*steps, *(a.first_step for a in run.attempts[1:])]
+    return replace(run, checkpoints=inspect_all(found, near, everything=mode == "all"))
 
 
 @dataclass(frozen=True, slots=True)

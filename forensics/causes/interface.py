@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from forensics.correlate import weights
+from forensics.correlate.checkpoint_evidence import CheckpointFact
 from forensics.correlate.view import View
 from forensics.model import EventKind, Evidence, Part
 
@@ -49,6 +50,11 @@ class Examination:
     def contradicts(self, weight: float, text: str, role: str | None = None, step: int | None = None, value: float | str | None = None) -> None:
         """Add evidence against the cause; ``weight`` is negative."""
         self.against.append(self.view.evidence(text, role, step, value, weight))
+
+    def shows(self, weight: float, fact: CheckpointFact) -> None:
+        """Add what a checkpoint shows: for the cause, or against it where ``weight`` is negative."""
+        evidence = Evidence(fact.text, None, fact.step, fact.value, fact.source, weight)
+        (self.supporting if weight > 0 else self.against).append(evidence)
 
     def exclude(self, reason: str) -> Examination:
         """Rule the cause out."""

@@ -22,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="OUT", help="write the case as JSON; - for standard output")
     parser.add_argument("--html", metavar="OUT", help="write the report as one HTML file")
     parser.add_argument("--md", metavar="OUT", help="write the report as Markdown")
+    text = "read of the checkpoints beside the logs: every number (all), numbers near the events up to 2 GiB (auto, the default), or nothing (none)"
+    parser.add_argument("--checkpoints", choices=["auto", "all", "none"], default="auto", help=text)
     parser.add_argument("--fail-on", choices=["warning", "critical"], help="exit with 1 if an event is at least this severe (default: never)")
 
 
@@ -33,9 +35,9 @@ def execute(args: argparse.Namespace) -> int:
     roles = metrics(args.metric)
     try:
         with reading(args.path, args.quiet) as progress:
-            case = analyze(args.path, metrics=roles, choose=args.run, progress=progress)
+            case = analyze(args.path, metrics=roles, choose=args.run, progress=progress, checkpoints=args.checkpoints)
     except SeveralRunsError as several:
-        case = analyze(args.path, metrics=roles, choose=ask_which(several))
+        case = analyze(args.path, metrics=roles, choose=ask_which(several), checkpoints=args.checkpoints)
     named = {"json": args.json, "html": args.html, "md": args.md}
     if not any(named.values()) and not args.quiet:
         folder = Path(DEFAULT_FOLDER)

@@ -16,8 +16,8 @@ from forensics.cli.options import output
 from forensics.errors import InputError
 
 if TYPE_CHECKING:
-    from forensics.model.checkpoint import Checkpoint
-    from forensics.parsers.checkpoints.differences import Difference, TensorChange
+    from forensics.model.checkpoint import Checkpoint, TensorChange
+    from forensics.parsers.checkpoints.differences import Difference
 
 ROWS = 30
 """Tensors shown unless --all is given."""

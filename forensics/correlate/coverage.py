@@ -18,7 +18,7 @@ ASKED = (
 
 SILENT = (
     "faults that leave no trace in scalars (replicas out of step, correlated seeds, an optimizer that does not step) need checkpoints "
-    "(`forensics inspect CHECKPOINT`) or a second run (`forensics compare`)"
+    "(none was found beside the log, or none was to be read) or a second run (`forensics compare`)"
 )
 
 
@@ -66,5 +66,16 @@ def not_checked(run: Run) -> tuple[NotChecked, ...]:
     half = run.config.get("fp16") is True or precision in {"fp16", "float16", "16", "16-mixed"}
     if half and isinstance(run.signal(Role.LOSS_SCALE), Absent):
         out.append(NotChecked("loss scale", "the run is in float16 but logs no loss scale: skipped steps and overflow are not seen"))
-    out.append(NotChecked("silent faults", SILENT))
+    out += _unread(run)
     return tuple(out)
+
+
+def _unread(run: Run) -> list[NotChecked]:
+    """Checkpoints that were not there, or whose numbers were not read."""
+    if not run.checkpoints:
+        return [NotChecked("silent faults", SILENT)]
+    skipped = [c for c in run.checkpoints if c.unread]
+    if not skipped:
+        return []
+    what = f"numbers of {len(skipped)} of {len(run.checkpoints)} checkpoints"
+    return [NotChecked(what, f"{skipped[0].checkpoint.path}: {skipped[0].unread}" + (" (and others)" if len(skipped) > 1 else ""))]

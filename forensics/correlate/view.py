@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from forensics.correlate.batches import Recurrence, recurrence
+from forensics.correlate.checkpoint_evidence import CheckpointEvidence
 from forensics.correlate.move import LEAD_POINTS, Move, measure
 from forensics.correlate.resumes import CHECKED, Continuity, Mark, continuity
 from forensics.correlate.settings import Settings, read_settings
@@ -171,6 +172,12 @@ class View:
         if self.resume is not None:
             return self._continuity(self.resume, Mark.PAUSE)
         return None if self.gap is None else self._continuity(self.gap[1], Mark.GAP)
+
+    @cached_property
+    def checkpoints(self) -> CheckpointEvidence:
+        """The checkpoints beside the log, seen from this incident."""
+        restart = self.restart if self.restart is not None and self.restart.mark is not Mark.GAP else None
+        return CheckpointEvidence(self.run.checkpoints, self.anchor, None if restart is None else restart.step)
 
     def across(self, step: int) -> Continuity:
         """What was continuous across a step at which something began again."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SCHEMA,
         BatchRef,
         Case,
+        CheckpointInfo,
         Event,
         EventKind,
         Evidence,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         SignalInfo,
         Stability,
     )
-    from forensics.model.checkpoint import Checkpoint, Outlier, ParamGroup, Piece, TensorInfo, TensorKind, TensorStats
+    from forensics.model.checkpoint import Checkpoint, Fault, Inspected, Outlier, ParamGroup, Piece, TensorChange, TensorInfo, TensorKind, TensorStats
     from forensics.model.codec import CaseFormatError, from_json, json_schema, to_json
     from forensics.model.damage import Damage
     from forensics.model.run import Absent, Attempt, Curve, Run, Signal, SourceInfo, Span
@@ -36,10 +37,13 @@ if TYPE_CHECKING:
 _HOME = {
     "arrays": ("BoolArray", "FloatArray", "IntArray", "NumArray"),
     "case": (
-        *("SCHEMA", "BatchRef", "Case", "Event", "EventKind", "Evidence", "Hypothesis", "NotChecked", "Part"),
+        *("SCHEMA", "BatchRef", "Case", "CheckpointInfo", "Event", "EventKind", "Evidence", "Hypothesis", "NotChecked", "Part"),
         *("Rejected", "Related", "RunInfo", "Series", "Severity", "SignalInfo", "Stability"),
     ),
-    "checkpoint": ("Checkpoint", "Outlier", "ParamGroup", "Piece", "TensorInfo", "TensorKind", "TensorStats"),
+    "checkpoint": (
+        *("Checkpoint", "Fault", "Inspected", "Outlier", "ParamGroup", "Piece"),
+        *("TensorChange", "TensorInfo", "TensorKind", "TensorStats"),
+    ),
     "codec": ("CaseFormatError", "from_json", "json_schema", "to_json"),
     "damage": ("Damage",),
     "run": ("Absent", "Attempt", "Curve", "Run", "Signal", "SourceInfo", "Span"),
@@ -67,13 +71,16 @@ __all__ = [
     "Case",
     "CaseFormatError",
     "Checkpoint",
+    "CheckpointInfo",
     "Curve",
     "Damage",
     "Event",
     "EventKind",
     "Evidence",
+    "Fault",
     "FloatArray",
     "Hypothesis",
+    "Inspected",
     "IntArray",
     "NotChecked",
     "NumArray",
@@ -92,6 +99,7 @@ __all__ = [
     "SourceInfo",
     "Span",
     "Stability",
+    "TensorChange",
     "TensorInfo",
     "TensorKind",
     "TensorStats",

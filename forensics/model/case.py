@@ -179,6 +179,22 @@ class Stability:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """A checkpoint beside the logs. ``health`` is good, bad, or not read; ``faults`` say what is wrong with its numbers.
+
+    ``optimizer_steps`` is the highest step count in the optimizer's own state.
+    """
+
+    path: str
+    format: str
+    step: int | None
+    health: str
+    optimizer_steps: int | None = None
+    faults: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """The run's header in the case."""
 
@@ -191,6 +207,7 @@ class RunInfo:
     config: Mapping[str, object] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
     stability_score: Stability = Stability()
+    checkpoints: tuple[CheckpointInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ larger here than its list of names. No numpy: the facts of a checkpoint are read
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -138,3 +139,78 @@ class Checkpoint:
     def tensor(self, name: str, kind: TensorKind = TensorKind.PARAM) -> TensorInfo | None:
         """The tensor of this name and kind."""
         return next((t for t in self.tensors if t.name == name and t.kind == kind), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorChange:
+    """How one tensor changed.
+
+    ``change`` is the L2 norm of the difference over finite elements; ``unchanged`` counts elements that are equal to the
+    last bit; ``jump`` is one element that grew far more than all others moved (``usual``), ``was`` its value before.
+    """
+
+    name: str
+    kind: TensorKind
+    elements: int
+    norm_before: float
+    norm_after: float
+    change: float
+    unchanged: int
+    largest: float
+    largest_at: tuple[int, ...] | None
+    non_finite_before: int
+    non_finite_after: int
+    jump: Outlier | None = None
+    was: float | None = None
+
+    @property
+    def relative(self) -> float:
+        """Change over the norm before; infinite where that was zero."""
+        if self.norm_before:
+            return self.change / self.norm_before
+        return math.inf if self.change else 0.0
+
+    @property
+    def still(self) -> bool:
+        """Not one bit moved."""
+        return self.unchanged == self.elements
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with one tensor, in words; ``index`` names the element where it is one."""
+
+    name: str
+    kind: TensorKind
+    text: str
+    index: tuple[int, ...] | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A checkpoint of a run with what its numbers say.
+
+    ``stats`` is None where the numbers were not read, and ``unread`` says why. ``changes`` are those of the parameters
+    since the checkpoint of step ``since``.
+    """
+
+    checkpoint: Checkpoint
+    stats: Mapping[tuple[str, TensorKind], TensorStats] | None = None
+    faults: tuple[Fault, ...] = ()
+    changes: tuple[TensorChange, ...] | None = None
+    since: int | None = None
+    damage: tuple[Damage, ...] = ()
+    unread: str = ""
+
+    @property
+    def step(self) -> int | None:
+        """Steps taken when it was saved."""
+        return self.checkpoint.step
+
+    @property
+    def good(self) -> bool | None:
+        """Fit to resume from, by its numbers; None where they were not read."""
+        if self.checkpoint.damage or self.damage or self.faults:
+            return False
+        return None if self.stats is None else True

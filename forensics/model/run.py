@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from forensics.model.arrays import FloatArray, IntArray, NumArray
+from forensics.model.checkpoint import Inspected
 from forensics.model.damage import Damage
 
 
@@ -134,6 +135,7 @@ class Run:
     config: Mapping[str, object] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
     damage: tuple[Damage, ...] = ()
+    checkpoints: tuple[Inspected, ...] = ()
 
     def signal(self, role: str) -> Signal | Absent:
         """The primary signal of a role, or why there is none."""

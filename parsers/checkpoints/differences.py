@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from forensics.model.checkpoint import Checkpoint, Outlier, Piece, TensorInfo, TensorKind
+from forensics.model.checkpoint import Checkpoint, Outlier, Piece, TensorChange, TensorInfo, TensorKind
 from forensics.model.damage import Damage
 from forensics.parsers.checkpoints.numbers import BLOCK, Floats, NumberReader
-from forensics.parsers.checkpoints.stats import THREADS, flipped_bit, place
+from forensics.parsers.checkpoints.stats import LEAST_ELEMENTS, THREADS, flipped_bit, place
 
 MAX_ASSEMBLED = 1 << 30
 """Elements of a tensor that is put together from shards in memory; larger ones are compared piece by piece or not at all."""
@@ -20,41 +20,6 @@ MAX_ASSEMBLED = 1 << 30
 JUMP = 32.0
 """Factor between the largest change of one element and the next largest from which it is that element's own story: changes
 by an optimizer differ by its learning rate times a few."""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorChange:
-    """How one tensor changed.
-
-    ``change`` is the L2 norm of the difference over finite elements; ``unchanged`` counts elements that are equal to the
-    last bit; ``jump`` is one element that grew far more than all others moved (``usual``), ``was`` its value before.
-    """
-
-    name: str
-    kind: TensorKind
-    elements: int
-    norm_before: float
-    norm_after: float
-    change: float
-    unchanged: int
-    largest: float
-    largest_at: tuple[int, ...] | None
-    non_finite_before: int
-    non_finite_after: int
-    jump: Outlier | None = None
-    was: float | None = None
-
-    @property
-    def relative(self) -> float:
-        """Change over the norm before; infinite where that was zero."""
-        if self.norm_before:
-            return self.change / self.norm_before
-        return math.inf if self.change else 0.0
-
-    @property
-    def still(self) -> bool:
-        """Not one bit moved."""
-        return self.unchanged == self.elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +207,7 @@ def _change(before: TensorInfo, after: TensorInfo, left: NumberReader, right: Nu
         at = place(piece, index)
         others = sorted(sums.peaks)
         next_largest = max(beside, others[-2] if len(others) > 1 else 0.0)
-        if before.kind is not TensorKind.BUFFER and sums.elements > 1 and largest >= JUMP * next_largest > 0 and abs(new) > abs(old):
+        if before.kind is not TensorKind.BUFFER and sums.elements >= LEAST_ELEMENTS and largest >= JUMP * next_largest > 0 and abs(new) > abs(old):
             bit = flipped_bit(after.dtype, new, max(abs(old), math.sqrt(sums.before / sums.elements)), old)
             jump, was = Outlier(at, new, next_largest, *(bit or (None, None))), old
     return TensorChange(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forensics.model.checkpoint import Checkpoint, TensorKind, TensorStats
+from forensics.model.checkpoint import Checkpoint, Fault, TensorKind, TensorStats
 from forensics.model.damage import Damage
 from forensics.parsers.checkpoints.stats import measure
 
@@ -13,17 +13,6 @@ READ_BYTES = 8 << 30
 """Checkpoints up to this size are read whole when nothing else is asked for: some ten seconds from a local disk."""
 
 MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something wrong with one tensor, in words; ``index`` names the element where it is one."""
-
-    name: str
-    kind: TensorKind
-    text: str
-    index: tuple[int, ...] | None = None
-    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

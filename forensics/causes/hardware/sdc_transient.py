@@ -66,6 +66,9 @@ INFO = CauseInfo(
 def examine(view: View) -> Examination:
     """Looks for a surge of the gradient by a large factor in one step, without precursor and without another reason."""
     found = Examination(view)
+    rotten = () if view.checkpoints.rotten_when_loaded() else view.checkpoints.rotten_since()
+    for fact in rotten[:3]:
+        found.shows(weights.STRONG if fact is rotten[0] else weights.HINT, fact)
     grad = view.grad
     if grad is None:
         found.missing.append("the gradient norm before clipping, best per rank")

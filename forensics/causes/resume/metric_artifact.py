@@ -66,5 +66,10 @@ def examine(view: View) -> Examination:
     found.supports(weights.STRONG, restart.text, Role.LOSS, restart.onset_step)
     if view.rise is None:
         found.supports(weights.HINT, "the loss itself shows no event there", Role.LOSS, restart.onset_step)
+    reset = view.checkpoints.count_reset()
+    if reset is not None and view.checkpoints.restart is not None:
+        found.contradicts(weights.AGAINST, f"the resume was real, and not whole: the optimizer's step count is {reset.count} at step {reset.after.step}")
+    if view.checkpoints.rotten_when_loaded():
+        found.contradicts(weights.AGAINST, "the checkpoint that was loaded holds rotten numbers: the second pass is another run of the model")
     found.remedy = "Read the two passes apart (this tool does); when plotting, keep the later value of each step, and log a run id per attempt."
     return found

@@ -51,8 +51,9 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
-from forensics.correlate.resumes import Mark
-from forensics.model import Part
+from forensics.correlate.checkpoint_evidence import CheckpointFact
+from forensics.correlate.resumes import Across, Mark
+from forensics.model import Absent, Part
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -65,6 +66,12 @@ INFO = CauseInfo(
 )
 
 
+RESET_STEPS = 5
+"""Steps between the resume and the place where the optimizer's count began again: the first ones may be skipped by a scaler."""
+
+SAME_LOSS = 1e-4
+"""Relative difference of two computations of one loss: summing in another order changes less, one update more."""
+
 NORMAL = 2.0
 """Factor over its level within which the gradient norm of a step is normal."""
 
@@ -73,9 +80,13 @@ def examine(view: View) -> Examination:
     """Looks for a rise within 20 logged steps of a resume, with a first loss that was still right."""
     found = Examination(view)
     restart = view.restart
+    lost = _state_lost(found, view)
     if restart is None:
-        return found.exclude("no resume within 20 logged steps before the onset")
-    if view.rise is None:
+        return found if lost else found.exclude("no resume within 20 logged steps before the onset")
+    went_on = view.checkpoints.count_went_on()
+    if went_on is not None:
+        return found.exclude(went_on.text)
+    if view.rise is None and not lost:
         return found
     step = restart.step
     if restart.mark is Mark.GAP:
@@ -84,16 +95,50 @@ def examine(view: View) -> Examination:
         found.missing.append("marks of a resume: wall times, process starts")
     else:
         found.supports(weights.REQUIRED, f"the run was resumed at step {step}, {view.anchor - step} steps before the onset", Role.LOSS, step)
-    if view.anchor > step:
+    if view.rise is None:
+        first, both = restart.fact(Role.LOSS), _loss_of_both_passes(view, step)
+        if both is not None:
+            text = f"the loss of step {step} is {both:.7g} in both passes: the weights were right at the first forward after the resume"
+            found.supports(weights.REQUIRED, text, Role.LOSS, step)
+        elif first is not None and first.across is Across.CONTINUED:
+            found.supports(weights.SUPPORT, f"{first.text}: the weights were right at the first forward after the resume", Role.LOSS, step)
+    elif view.anchor > step:
         found.supports(weights.SUPPORT, "the loss was still normal at the first steps after the resume, then rose: the weights were right", Role.LOSS, step)
     else:
         found.contradicts(weights.AGAINST, "the loss was already off at the first step after the resume, before any update", Role.LOSS, step)
     if signs.lr_steady(view):
         found.supports(weights.HINT, "the learning rate is continuous across the resume", Role.LR, step)
     _thrown_off(found, view)
-    found.missing.append("the optimizer's step count and second moments in the checkpoint")
+    if not lost:
+        found.missing.append("the optimizer's step count and second moments in the checkpoint")
     found.remedy = "Load the optimizer's state; if it is lost, hold the learning rate at 0 for 5/(1-beta2) steps, or re-warm over 100 to 500."
     return found
+
+
+def _loss_of_both_passes(view: View, step: int) -> float | None:
+    """The loss of a step that was done twice, where both times agree to the digits that a sum in another order changes."""
+    signal = view.run.signal(Role.LOSS)
+    if isinstance(signal, Absent):
+        return None
+    values = signal.values[signal.steps == step].astype(float)
+    if len(values) < 2 or abs(values[-1] - values[-2]) > SAME_LOSS * abs(values[-2]):
+        return None
+    return float(values[-1])
+
+
+def _state_lost(found: Examination, view: View) -> bool:
+    """The checkpoints show that the optimizer began anew."""
+    reset, bare = view.checkpoints.count_reset(), view.checkpoints.without_optimizer()
+    if reset is not None and view.checkpoints.restart is not None and abs(reset.began - view.checkpoints.restart) <= RESET_STEPS:
+        text = f"the optimizer's step count began again at the resume: it is {reset.count} in the checkpoint of step {reset.after.step}"
+        if reset.before is not None and reset.before.checkpoint.optimizer_steps is not None:
+            text += f", and was {reset.before.checkpoint.optimizer_steps[1]} in that of step {reset.before.step}"
+        found.shows(weights.STRONG, CheckpointFact(text, reset.after.step, reset.after.checkpoint.path, reset.count))
+        return True
+    if bare is not None:
+        found.shows(weights.STRONG, bare)
+        return True
+    return False
 
 
 def _thrown_off(found: Examination, view: View) -> None:

@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.checkpoint_evidence import CheckpointFact
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -74,6 +75,7 @@ def examine(view: View) -> Examination:
         return found.exclude("the loss was back at once: the weights are what they were")
     if view.jump is not None:
         return found.exclude("the learning rate had just jumped")
+    _checkpoint(found, view)
     resumed = view.resume is not None
     if resumed:
         step = view.resume if isinstance(view.resume, int) else view.resume.first_step  # type: ignore[union-attr]
@@ -93,8 +95,20 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.AGAINST, "the gradient norm moved before the loss", Role.GRAD_NORM)
     if grad is not None and grad.factor >= signs.SURGE and not resumed:
         found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM, grad.peak_step)
-    found.remedy = f"Compare the checkpoint with the one before it, tensor by tensor, and resume from the last one before step {view.anchor}."
+    good = view.checkpoints.last_good
+    last = f"the last one before step {view.anchor}" if good is None else f"the last sound one, of step {good.step}: {good.checkpoint.path}"
+    found.remedy = f"Compare the checkpoint with the one before it, tensor by tensor (forensics diff), and resume from {last}."
     return found
+
+
+def _checkpoint(found: Examination, view: View) -> None:
+    """What the checkpoint that was loaded shows."""
+    rotten, loaded = view.checkpoints.rotten_when_loaded(), view.checkpoints.loaded
+    for fact in rotten[:3]:
+        found.shows(weights.STRONG if fact is rotten[0] else weights.HINT, fact)
+    if loaded is not None and loaded.good and not rotten:
+        text = f"every number of the checkpoint of step {loaded.step}, which was loaded, is sound (another model's, or stale ones, would be as well)"
+        found.shows(weights.DOUBT, CheckpointFact(text, loaded.step, loaded.checkpoint.path))
 
 
 def _relearning(found: Examination, view: View, half_life: int | None) -> None:
