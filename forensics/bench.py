@@ -170,7 +170,7 @@ def judge(label: Label, case: Case) -> Row:
         said = tuple(f"{e.kind} at {e.onset_step}" for e in alarms[:SHOWN])
         return Row(label.id, label.event, len(alarms), false=len(alarms), said=said)
     tolerance = max(TOLERANCE_STEPS, TOLERANCE_POINTS * label.every)
-    hits = [e for e in alarms if _finds(e, first, last, tolerance)]
+    hits = [e for e in alarms if finds(e, first, last, tolerance)]
     aftermath = last + AFTERMATH_STEPS if label.event in SHORT else math.inf
     explained = [(first - tolerance, aftermath), *((a - tolerance, b + tolerance) for a, b in label.also)]
     false = sum(not any(low <= e.onset_step <= high for low, high in explained) for e in alarms if e not in hits)
@@ -253,7 +253,8 @@ def sample(labels: Sequence[Label], count: int | None) -> Sequence[Label]:
     return labels if count is None else labels[:: max(1, len(labels) // count)]
 
 
-def _finds(event: Event, first: int, last: int, tolerance: float) -> bool:
+def finds(event: Event, first: int, last: int, tolerance: float) -> bool:
+    """The event begins in the labelled window, or spans it without being far longer."""
     onset = event.onset_step
     if first - tolerance <= onset <= last + tolerance:
         return True

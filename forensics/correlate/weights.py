@@ -60,6 +60,10 @@ LOOK_FIRST: Mapping[EventKind, tuple[str, ...]] = {
 }
 
 
+PRIOR: Mapping[str, float] = {}
+"""What is added for causes that are rarer or commoner than others, whatever the event."""
+
+
 def prior(cause: str, kind: EventKind) -> float:
     """Log-odds of a cause for an event of this kind before any evidence."""
-    return BASE + (FIRST if cause in LOOK_FIRST.get(kind, ()) else 0.0)
+    return BASE + PRIOR.get(cause, 0.0) + (FIRST if cause in LOOK_FIRST.get(kind, ()) else 0.0)
