@@ -16,6 +16,7 @@ from forensics.causes.unseen import UNSEEN
 from forensics.correlate import signs
 from forensics.correlate.batches import batches_at
 from forensics.correlate.coverage import not_checked
+from forensics.correlate.profile import profile
 from forensics.correlate.ranking import Examined, Ranking, rank
 from forensics.correlate.related import related
 from forensics.correlate.stability import stability
@@ -78,9 +79,11 @@ def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     extra = plugins(DETECTORS)
     detection = find_incidents(run, extra.loaded)
     run = with_checkpoints(run, [i.event.onset_step for i in detection.incidents if i.event.severity is not Severity.INFO], checkpoints)
-    explained = explain(run, detection.incidents)
+    whole = detection.curves or Curves(run)
+    explained = explain(run, detection.incidents, whole)
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
-    info = replace(header(run, stability(run, explained.events)), sources=tuple(_hashed(s) for s in run.sources))
+    about = header(run, stability(run, explained.events))
+    info = replace(about, notes={**profile(run, whole), **about.notes}, sources=tuple(_hashed(s) for s in run.sources))
     return Case(
         tool_version=__version__,
         run=info,
@@ -118,9 +121,12 @@ class Explained:
     failed: tuple[NotChecked, ...] = ()
 
 
-def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
-    """Number the incidents (alarms first, each group by onset), find what moved with them, and rank their causes."""
-    curves: dict[int | None, Curves] = {}
+def explain(run: Run, incidents: Sequence[Incident], whole: Curves | None = None) -> Explained:
+    """Number the incidents (alarms first, each group by onset), find what moved with them, and rank their causes.
+
+    ``whole`` are the curves of the run as it ended, where they were prepared before.
+    """
+    curves: dict[int | None, Curves] = {} if whole is None else {None: whole}
     ordered = sorted(incidents, key=lambda i: (i.event.severity is Severity.INFO, i.event.onset_step))
     numbered = tuple(replace(i, event=replace(i.event, id=f"E{n}")) for n, i in enumerate(ordered, 1))
     events: list[Event] = []
@@ -128,7 +134,9 @@ def explain(run: Run, incidents: Sequence[Incident]) -> Explained:
     failed: dict[str, NotChecked] = {}
     seen: Counter[EventKind] = Counter()
     for incident in numbered:
-        shared = curves.setdefault(incident.attempts, Curves(run, incident.attempts))
+        if incident.attempts not in curves:
+            curves[incident.attempts] = Curves(run, incident.attempts)
+        shared = curves[incident.attempts]
         view = View(run, shared, incident, numbered)
         kind, calm = incident.event.kind, incident.event.severity is Severity.INFO
         seen[kind] += calm

@@ -14,6 +14,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "clip": ("clip", "max_grad_norm", "clip_grad", "clip_grad_norm", "gradient_clip_val", "grad_clip", "gradient_clipping", "clip_norm", "max_norm"),
     "weight_decay": ("wd", "weight_decay", "decay"),
     "warmup": ("warmup", "warmup_steps", "warmup_iters", "num_warmup_steps", "lr_warmup_steps", "lr_warmup_iters"),
+    "warmup_ratio": ("warmup_ratio", "warmup_fraction", "lr_warmup_fraction", "pct_start"),
+    "lr": ("lr", "learning_rate", "max_lr", "peak_lr", "base_lr", "max_learning_rate"),
+    "min_lr": ("min_lr", "lr_min", "min_learning_rate", "eta_min", "lr_end", "min_lr_ratio"),
     "momentum": ("momentum",),
     "accumulation": ("accum", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum"),
     "batch": ("batch", "batch_size", "train_batch_size", "per_device_train_batch_size", "global_batch_size", "bs", "micro_batch_size"),
@@ -26,7 +29,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "total_steps": ("steps", "max_steps", "total_steps", "train_iters", "max_iters", "num_training_steps"),
 }
 
-KNOWN = frozenset(alias for aliases in _NAMES.values() for alias in aliases) | {"lr", "learning_rate", "seed", "dtype", "precision", "fp16", "bf16"}
+KNOWN = frozenset(alias for aliases in _NAMES.values() for alias in aliases) | {"seed", "dtype", "precision", "fp16", "bf16"}
 """Names of settings that causes ask for, normalised."""
 
 _OPTIMIZERS = ("opt", "optim", "optimizer", "optimizer_type", "optimizer_name", "optim_name", "optimizer_class", "optimizer_target")
@@ -45,6 +48,9 @@ class Settings:
     clip_logged: bool = False
     weight_decay: float | None = None
     warmup: float | None = None
+    warmup_ratio: float | None = None
+    lr: float | None = None
+    min_lr: float | None = None
     momentum: float | None = None
     accumulation: float | None = None
     batch: float | None = None

@@ -8,8 +8,11 @@ import numpy as np
 
 from forensics.correlate.batches import Recurrence, recurrence
 from forensics.correlate.checkpoint_evidence import CheckpointEvidence
+from forensics.correlate.clipping import Clipping
 from forensics.correlate.move import LEAD_POINTS, Move, measure
+from forensics.correlate.profile import clipping_of
 from forensics.correlate.resumes import CHECKED, Continuity, Mark, continuity
+from forensics.correlate.schedule_check import Check, check_schedule
 from forensics.correlate.settings import Settings, read_settings
 from forensics.detectors.incidents import Incident
 from forensics.model import Absent, Attempt, Event, EventKind, Evidence, Run, Severity
@@ -98,6 +101,16 @@ class View:
     def schedule(self) -> LrSchedule | None:
         """The learning-rate schedule, if logged."""
         return self.curves.schedule
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """The logged schedule against the configured one."""
+        return check_schedule(self.schedule, self.settings, self.every)
+
+    @cached_property
+    def clipping(self) -> Clipping:
+        """What gradient clipping does in this run, after its warmup."""
+        return clipping_of(self.curves, self.settings)
 
     @cached_property
     def jump(self) -> LrJump | None:

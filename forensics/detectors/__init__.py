@@ -51,10 +51,11 @@ __all__ = ["BUILTIN", "Detection", "Incident", "find_incidents"]
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """Incidents in order of onset, and the detectors that failed with the reason."""
+    """Incidents in order of onset, and the detectors that failed with the reason. ``curves``: the run as it ended, prepared."""
 
     incidents: tuple[Incident, ...]
     failed: tuple[NotChecked, ...] = ()
+    curves: Curves | None = None
 
 
 def find_incidents(run: Run, others: Sequence[object] = ()) -> Detection:
@@ -67,6 +68,7 @@ def find_incidents(run: Run, others: Sequence[object] = ()) -> Detection:
     primary = run.signal(Role.LOSS)
     loss = None if isinstance(primary, Absent) else primary.name
     incidents: list[Incident] = []
+    curves = None
     for number in range(1, count + 1):
         attempts = None if number == count else number
         first = run.attempts[number - 1].first_step if number > 1 else None
@@ -84,7 +86,7 @@ def find_incidents(run: Run, others: Sequence[object] = ()) -> Detection:
             findings = [e for e in findings if e.kind is not EventKind.UNFINISHED]
         every, length = _extent(curves)
         incidents += [replace(with_cost(incident, curves), attempts=attempts) for incident in group(findings, every, length, loss)]
-    return Detection(tuple(sorted(incidents, key=lambda i: i.event.onset_step)), tuple(failed.values()))
+    return Detection(tuple(sorted(incidents, key=lambda i: i.event.onset_step)), tuple(failed.values()), curves)
 
 
 def _extent(curves: Curves) -> tuple[float, int]:

@@ -49,6 +49,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.clipping import State
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -74,6 +75,8 @@ def examine(view: View) -> Examination:
         return found
     if grad.onset_step is None or grad.factor < signs.SURGE:
         return found.exclude("the gradient norm did not surge")
+    if view.clipping.state is State.AFTER_CLIP:
+        return found.exclude(view.clipping.sentence)
     off = settings.clip_logged and not settings.clip
     if settings.clip and settings.clip <= LOOSE * grad.baseline:
         text = f"gradients are clipped at {settings.clip:g}, which bounds a norm of {grad.peak:.3g}"

@@ -71,6 +71,10 @@ NEAR_PEAK = 0.8
 """Share of the maximum at which the learning rate counts as high (catalogue)."""
 
 
+ABOVE_PLAN = 1.2
+"""Factor over the configured maximum from which the rate is not the planned one (the catalogue's jump)."""
+
+
 def examine(view: View) -> Examination:
     """Looks for instability while the learning rate is at or climbing to its maximum."""
     found = Examination(view)
@@ -107,6 +111,9 @@ def _schedule(found: Examination, view: View) -> None:
     assert schedule is not None
     at = schedule.at(view.anchor) or 0.0
     phase = schedule.phase(view.anchor)
+    peak = next((c for c in view.checks if c.what == "peak"), None)
+    if peak is not None and peak.agrees is False and peak.logged > peak.planned and at > ABOVE_PLAN * peak.planned:
+        found.supports(weights.SUPPORT, f"the rate of {at:.3g} is above the configured one: {peak.text}", Role.LR, view.anchor, at)
     limit = signs.usual_lr(view)
     if at >= limit:
         what = "plain SGD" if signs.plain_sgd(view) else "Adam-like optimizers"

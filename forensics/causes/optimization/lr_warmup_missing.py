@@ -96,6 +96,9 @@ def examine(view: View) -> Examination:
     else:
         text = f"the learning rate reached its maximum of {schedule.peak:.3g} after {schedule.warmup_steps} steps"
     found.supports(weights.STRONG, text, Role.LR, int(schedule.steps[0]), first)
+    planned = next((c for c in view.checks if c.what == "warmup"), None)
+    if planned is not None and planned.agrees is False and planned.logged < planned.planned:
+        found.supports(weights.HINT, planned.text, Role.LR, planned.step)
     found.supports(weights.SUPPORT, f"the event came {age} steps after the start", Role.LOSS, view.anchor)
     if age > LATER_POINTS * view.every and signs.brief(view):
         found.contradicts(weights.DOUBT, f"a single spike {age} steps after the start, over with its batch", Role.LOSS)

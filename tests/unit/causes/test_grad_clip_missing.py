@@ -38,3 +38,12 @@ def test_a_missing_gradient_norm_is_asked_for() -> None:
     found = examine(rule, thrown_off(surge=40).run("grad_norm"))
     assert silent(found)
     assert any("gradient norm" in need for need in found.missing)
+
+
+def test_norms_after_clipping_say_nothing_of_surges() -> None:
+    story = thrown_off(surge=40)
+    story.grad = story.grad.clip(max=1.0)
+    story.grad[::5] = 1.0
+    found = examine(rule, story.run())
+    assert found.excluded is None or "after clipping" in found.excluded or "did not surge" in found.excluded
+    assert silent(found)

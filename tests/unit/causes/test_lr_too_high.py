@@ -37,3 +37,14 @@ def test_a_jump_of_the_rate_is_another_cause() -> None:
 def test_a_missing_learning_rate_is_asked_for() -> None:
     found = examine(rule, thrown_off().run("lr"))
     assert any("learning rate" in need for need in found.missing)
+
+
+def test_a_rate_above_the_configured_one_counts_further() -> None:
+    story = swinging()
+    plain = examine(rule, story.run())
+    story.config = {"learning_rate": 1e-4}
+    found = examine(rule, story.run())
+    assert any("the configuration says 0.0001" in e.text for e in found.supporting)
+    assert found.log_odds > plain.log_odds
+    story.config = {"learning_rate": 3e-4}
+    assert examine(rule, story.run()).log_odds == plain.log_odds

@@ -34,3 +34,12 @@ def test_a_missing_learning_rate_is_asked_for() -> None:
     found = examine(rule, early(warmup=1).run("lr"), near=40)
     assert silent(found)
     assert any("learning rate" in need for need in found.missing)
+
+
+def test_a_warmup_that_the_configuration_had_planned_counts_further() -> None:
+    story = early(warmup=1)
+    plain = examine(rule, story.run(), near=40)
+    story.config = {"warmup_steps": 500}
+    found = examine(rule, story.run(), near=40)
+    assert any("the configuration says 500" in e.text for e in found.supporting)
+    assert found.log_odds > plain.log_odds
