@@ -41,7 +41,7 @@ _SEVERITY = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
 _LASTING = frozenset({EventKind.DIVERGENCE, EventKind.NON_FINITE})
 """Kinds that swallow everything after them while they last."""
 
-_ALONE = frozenset({EventKind.UNFINISHED, EventKind.OVERFITTING, EventKind.THROUGHPUT_CHANGE})
+_ALONE = frozenset({EventKind.UNFINISHED, EventKind.OVERFITTING, EventKind.THROUGHPUT_CHANGE, EventKind.PLATEAU})
 """Kinds that are told on their own: they say nothing about the moment."""
 
 

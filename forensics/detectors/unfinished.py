@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forensics.detectors.hang import after_last_step
 from forensics.model import Absent, Event, EventKind, Severity
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
@@ -11,6 +12,8 @@ NAME = "unfinished"
 
 def detect(curves: Curves) -> list[Event]:
     """A log without an exit record, or with one that reports failure. Exit status is no health signal, so this is info."""
+    if after_last_step(curves) is not None:
+        return []  # told by the detector of hangs
     notes = curves.run.notes
     exit_code = notes.get("exit_code")
     if notes.get("finished") is not False and exit_code in {None, 0}:

@@ -20,8 +20,8 @@ def test_intervals_that_overlap_count_once() -> None:
 def test_a_gradient_alone_costs_nothing_of_the_loss() -> None:
     norm = np.exp(np.random.default_rng(0).normal(0, 0.1, 900))
     norm[500] *= 50
-    (incident,) = find_incidents(run_of({"loss": falling(900, 0), "grad_norm": norm})).incidents
-    assert incident.event.kind is EventKind.GRAD_NORM_SURGE
+    incidents = find_incidents(run_of({"loss": falling(900, 0), "grad_norm": norm})).incidents
+    (incident,) = [i for i in incidents if i.event.kind is EventKind.GRAD_NORM_SURGE]
     assert incident.event.lost_steps is None
     assert incident.event.height_nats is None
 
