@@ -11,6 +11,7 @@ from types import ModuleType
 
 from forensics.detectors import (
     batch_size,
+    bursts,
     drop,
     grad_norm,
     hang,
@@ -39,6 +40,7 @@ BUILTIN: tuple[ModuleType, ...] = (
     drop,
     grad_norm,
     noise_change,
+    bursts,
     loss_scale,
     lr_anomaly,
     batch_size,

@@ -7,10 +7,13 @@ training gained, a drift rose without any sharp step.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from forensics.model import Event, EventKind, Severity
 from forensics.primitives.curves import Curves
+from forensics.primitives.fragments import fragment_rises
 from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
 from forensics.primitives.rises import SHARP, Rise, find_rises
@@ -46,10 +49,25 @@ VISIBLE = 1.5
 def detect(curves: Curves) -> list[Event]:
     """Rises of the primary loss."""
     loss = curves.get(Role.LOSS)
-    if loss is None or len(loss) < 6:
+    if loss is None or len(loss) < 3:
         return []
     aim = objective(curves.run)
-    return [_event(loss, rise, _expected(curves, loss, rise, aim)) for rise in find_rises(loss.u, loss.noise)]
+    found = find_rises(loss.u, loss.noise) if len(loss) >= 6 else []
+    pieces = fragment_rises(loss.steps, loss.u) if loss.log else []
+    sharper = [p for p in pieces if p.width == 1]
+    found = [r for r in found if not any(_within(loss, p, r) for p in sharper)]
+    events = [_event(loss, rise, _expected(curves, loss, rise, aim)) for rise in found]
+    for rise in pieces:
+        if not any(r.onset - 2 <= rise.onset <= (len(loss) if r.end is None else r.end) for r in found):
+            kind = EventKind.SPIKE if rise.width == 1 else EventKind.DIVERGENCE
+            events.append(replace(_event(loss, rise, _expected(curves, loss, rise, aim)), kind=kind, confidence=0.7))
+    return events
+
+
+def _within(loss: Prepared, jump: Rise, rise: Rise) -> bool:
+    """A rise over the gaps of a log that is really one jump within one of its stretches."""
+    inside = rise.onset < jump.onset <= (len(loss) if rise.end is None else rise.end)
+    return inside and jump.top - jump.base >= ABRUPT_SHARE * (rise.top - rise.base)
 
 
 def _expected(curves: Curves, loss: Prepared, rise: Rise, aim: Objective) -> str:
