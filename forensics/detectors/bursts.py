@@ -6,14 +6,15 @@ sees there are the bursts.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from forensics.model import Event, EventKind, FloatArray, Severity
-from forensics.primitives.changepoints import changepoints
 from forensics.primitives.curves import Curves
 from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.robust import block_medians, centred_median, mad_sd
+from forensics.primitives.robust import block_medians, centred_median, forward_median, local_sd, mad_sd, slow_median
 from forensics.primitives.tails import Tail
 from forensics.vocabulary import Role
 
@@ -25,8 +26,17 @@ FEWEST = 200
 SHORTEST = 30
 """Points of the shortest stretch."""
 
-TIMES, CALMER = 3.0, 2.0
-"""How many times the spread before it a stretch must have (catalogue), and the spread after it."""
+TIMES = 3.0
+"""How many times the spread and the level before it a stretch must have (catalogue)."""
+
+SPREAD_POINTS = 31
+"""Points of the local spread."""
+
+SURROUNDINGS = 100
+"""Points before and after a stretch that it is compared with."""
+
+CHANCE = 0.05
+"""Accepted chance that the spread before and inside are the same."""
 
 CLIMB = 8.0
 """How far the slow course must lie above its own earlier minimum, as a factor, for the search to begin."""
@@ -34,8 +44,8 @@ CLIMB = 8.0
 TURNS = 0.5
 """Share of neighbouring steps that go opposite ways: white noise has two thirds, a slow bump few (catalogue: 0.6)."""
 
-RAISED = 3.0
-"""Sds above the level before at which the stretch may already have begun."""
+NEIGHBOURS = 5
+"""Points of which most lie above half of the level inside a stretch."""
 
 DEGREES = 8.0
 """Degrees of freedom assumed for the test."""
@@ -44,50 +54,73 @@ DEGREES = 8.0
 def detect(curves: Curves) -> list[Event]:
     """Stretches of bursts of the primary loss that end."""
     loss = curves.get(Role.LOSS)
-    if loss is None or len(loss) < FEWEST or not loss.log or not _climbs(loss.values):
+    if loss is None or len(loss) < FEWEST or not loss.log:
         return []
-    cuts = changepoints(loss.values)
-    events = [_stretch(curves, loss, (before, start, stop)) for before, start, stop in zip([0, *cuts], cuts, cuts[1:], strict=False)]
-    return [e for e in events if e is not None]
+    first = _valley(loss.values)
+    if first is None:
+        return []
+    event = _stretch(curves, loss, first)
+    return [] if event is None else [event]
 
 
-def _climbs(values: FloatArray) -> bool:
-    course = centred_median(block_medians(values, max(1, len(values) // 2000)), 15)
+def _valley(values: FloatArray) -> int | None:
+    """Where the slow course begins to lie low before it climbs to a multiple of that; None if it never does."""
+    size = max(1, len(values) // 2000)
+    course = centred_median(block_medians(values, size), 15)
     lowest = np.minimum.accumulate(course)
-    return bool((course >= CLIMB * lowest).any() and lowest[-1] > 0)
-
-
-def _stretch(curves: Curves, loss: Prepared, cut: tuple[int, int, int]) -> Event | None:
-    before, start, stop = cut
-    values = loss.values
-    inside, earlier, later = values[start:stop], values[before:start], values[stop : stop + max(stop - start, SHORTEST)]
-    if min(len(inside), len(earlier)) < SHORTEST or len(later) < SHORTEST // 2:
+    if not (lowest[-1] > 0 and (course >= CLIMB * lowest).any()):
         return None
-    spread = mad_sd(inside)
-    ratio = spread / max(mad_sd(earlier), 1e-300)
+    climbed = int(np.argmax(course >= CLIMB * lowest))
+    return int(np.argmax(course <= 2.0 * lowest[climbed])) * size
+
+
+def _stretch(curves: Curves, loss: Prepared, first: int) -> Event | None:
+    """The stretch in which the curve varies most, up to where it varies TIMES less."""
+    values = loss.values[first:]
+    spread = local_sd(values - slow_median(values, SPREAD_POINTS), SPREAD_POINTS)
+    top = int(np.argmax(spread))
+    calm = np.flatnonzero(spread < spread[top] / TIMES)
+    before, after = calm[calm < top], calm[calm > top]
+    if len(before) < SHORTEST or len(after) < SHORTEST or after[0] - before[-1] < SHORTEST or after[0] - before[-1] > len(values) // 2:
+        return None
+    start, stop = _edges(values, int(before[-1]) + 1, int(after[0]))
+    inside, earlier, later = values[start:stop], values[max(0, start - SURROUNDINGS) : start], values[stop : stop + SURROUNDINGS]
+    if min(len(inside), len(earlier), len(later)) < SHORTEST // 2:
+        return None
     steps = np.diff(inside)
     turns = float((steps[1:] * steps[:-1] < 0).mean())
-    if ratio < TIMES or spread < CALMER * mad_sd(later) or turns < TURNS or float(np.median(inside)) < TIMES * float(np.median(earlier)):
+    if turns < TURNS or float(np.median(inside)) < TIMES * max(float(np.median(earlier)), 0.5 * float(np.median(later))):
         return None
-    onset = start
-    limit = float(np.median(earlier)) + RAISED * mad_sd(earlier)
-    while onset > before + SHORTEST // 2 and np.median(values[onset - 3 : onset]) > limit:
-        onset -= 1
-    z = float(np.log(ratio)) / (1.17 * float(np.sqrt(1.0 / len(inside) + 1.0 / len(earlier))))
+    ratio = mad_sd(inside) / max(mad_sd(earlier), 1e-300)
+    z = math.log(max(ratio, 1.0)) / (1.17 * math.sqrt(1.0 / len(inside) + 1.0 / len(earlier)))
+    p_value = Tail(np.empty(0), DEGREES).p_value(z, len(values) / len(inside))
+    if p_value > CHANCE:
+        return None
     peak = start + int(np.argmax(inside))
-    base, top = float(np.median(earlier)), float(values[peak])
+    base, height = float(np.median(earlier)), float(values[peak])
+    onset, over = int(loss.steps[first + start]), int(loss.steps[first + stop])
     return Event(
         kind=EventKind.OSCILLATION,
         severity=Severity.WARNING if objective(curves.run) is Objective.ORDINARY else Severity.INFO,
         confidence=0.8,
         signal=loss.name,
-        onset_step=int(loss.steps[onset]),
-        peak_step=int(loss.steps[peak]),
-        end_step=int(loss.steps[stop]),
+        onset_step=onset,
+        peak_step=int(loss.steps[first + peak]),
+        end_step=over,
         recovered=True,
         baseline=base,
-        peak=top,
-        height=top - base,
-        p_value=Tail(np.empty(0), DEGREES).p_value(z, len(values) / len(inside)),
-        text=f"{loss.name} comes in bursts up to {top:.4g} between two calmer times; before, it varied {ratio:.1f} times less",
+        peak=height,
+        height=height - base,
+        p_value=p_value,
+        text=f"{loss.name} comes in bursts up to {height:.4g} between steps {onset} and {over}; before, it varied {ratio:.1f} times less",
     )
+
+
+def _edges(values: FloatArray, start: int, stop: int) -> tuple[int, int]:
+    """The first and the last burst: values above half of what bursts reach, as most of their neighbours inside are."""
+    half = 0.5 * float(np.quantile(values[start:stop], 0.75))
+    low, high = max(0, start - SPREAD_POINTS), min(len(values), stop + SPREAD_POINTS)
+    part = values[low:high]
+    first = np.flatnonzero((part > half) & (forward_median(part, NEIGHBOURS) > half))
+    last = np.flatnonzero((part > half) & (forward_median(part[::-1], NEIGHBOURS)[::-1] > half))
+    return (low + int(first[0]) if len(first) else start), (min(low + int(last[-1]) + 1, len(values) - 1) if len(last) else stop)

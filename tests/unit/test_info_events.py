@@ -21,7 +21,7 @@ def run(**values: np.ndarray) -> Run:
 def healthy(seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     t = np.arange(POINTS)
-    return {"loss": (2 + np.exp(-t / 300)) * np.exp(0.02 * rng.normal(size=POINTS)), "grad_norm": 0.5 * np.exp(0.1 * rng.normal(size=POINTS))}
+    return {"loss": (2 + 2 * (1 + t / 50) ** -0.5) * np.exp(0.02 * rng.normal(size=POINTS)), "grad_norm": 0.5 * np.exp(0.1 * rng.normal(size=POINTS))}
 
 
 def test_an_event_that_no_rule_answers_has_no_hypothesis_and_is_not_undetermined() -> None:
