@@ -44,9 +44,9 @@ def test_a_smooth_bump_is_no_burst() -> None:
 def test_bursts(seed: int) -> None:
     (event,) = detect(curves_of({"loss": bursting(seed)}))
     assert (event.kind, event.severity) == (EventKind.OSCILLATION, Severity.WARNING)
-    assert abs(event.onset_step - 400) <= 4
+    assert abs(event.onset_step - 400) <= 8
     assert event.end_step is not None
-    assert abs(event.end_step - 480) <= 4
+    assert abs(event.end_step - 480) <= 8
     assert event.p_value is not None
     assert event.p_value < 0.01
 
