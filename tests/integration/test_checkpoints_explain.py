@@ -40,7 +40,7 @@ def test_labelled_runs(run: str) -> None:
 @pytest.mark.skipif(not LAB.is_dir(), reason="the labelled runs are not beside the checkout")
 def test_a_healthy_run_with_checkpoints_stays_healthy() -> None:
     case = analyze(LAB / "runs" / "g")
-    assert case.events == ()
+    assert [e for e in case.events if e.severity != "info"] == []
     assert [c.health for c in case.run.checkpoints] == ["good"] * 3
 
 
