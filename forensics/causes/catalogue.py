@@ -41,6 +41,7 @@ from forensics.causes.hardware import (
     ecc_or_row_remap,
     nccl_hang,
     oom_or_mem_leak,
+    sdc_persistent,
     sdc_transient,
     straggler_throttle,
 )
@@ -176,5 +177,6 @@ RULES: tuple[ModuleType, ...] = (
     ecc_or_row_remap,
     nccl_hang,
     adam_eps_too_large,
+    sdc_persistent,
 )
 """Every cause with a rule of its own; look-alikes first, because they are tested first."""

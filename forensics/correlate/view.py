@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from forensics.correlate.batches import Recurrence, recurrence
 from forensics.correlate.checkpoint_evidence import CheckpointEvidence
 from forensics.correlate.clipping import Clipping
 from forensics.correlate.move import LEAD_POINTS, Move, measure
+from forensics.correlate.patterns import Pattern, Thing, patterns
 from forensics.correlate.profile import clipping_of
 from forensics.correlate.resumes import CHECKED, Continuity, Mark, continuity
 from forensics.correlate.schedule_check import Check, check_schedule
@@ -28,6 +30,10 @@ GAP_FACTOR = 20.0
 """A pause this many usual steps long is a restart of the process (catalogue: wall-clock gap > 20 median step times)."""
 
 RISES = (EventKind.SPIKE, EventKind.SLOW_SPIKE, EventKind.LEVEL_SHIFT, EventKind.DRIFT, EventKind.DIVERGENCE)
+
+
+_patterns: WeakKeyDictionary[Curves, dict[tuple[int, ...], tuple[Pattern, ...]]] = WeakKeyDictionary()
+"""Patterns are those of the run; every event of it asks for them."""
 
 
 class View:
@@ -111,6 +117,20 @@ class View:
     def clipping(self) -> Clipping:
         """What gradient clipping does in this run, after its warmup."""
         return clipping_of(self.curves, self.settings)
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """What the alarms of this run have in common; empty for fewer than three."""
+        onsets = [i.event.onset_step for i in self.incidents if i.event.severity is not Severity.INFO]
+        known = _patterns.setdefault(self.curves, {})
+        key = tuple(onsets)
+        if key not in known:
+            known[key] = patterns(self.run, self.curves, onsets)
+        return known[key]
+
+    def pattern(self, thing: Thing) -> Pattern | None:
+        """The surest pattern of this kind among the alarms of the run."""
+        return next((p for p in self.patterns if p.thing is thing), None)
 
     @cached_property
     def jump(self) -> LrJump | None:

@@ -9,7 +9,8 @@ How it shows in logs
 --------------------
 The loss jumps without a precursor and is back as soon as the batch is over: half of the rise is gone within 4 logged
 points, and at most a quarter is left some points later. The gradient norm rises at the same step. The strongest sign
-is a batch id that stands at several events of the run although chance would hardly put it there (p < 0.01).
+is a batch id that stands at several events of the run although chance would hardly put it there (p < 0.01), or a shard
+that does at three or more.
 
 What would contradict it
 ------------------------
@@ -51,6 +52,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.patterns import Thing
 from forensics.model import EventKind, Part
 from forensics.model.words import chance
 from forensics.vocabulary import Role
@@ -75,6 +77,9 @@ def examine(view: View) -> Examination:
     if view.rise is None or loss is None or view.event.kind in {EventKind.DIVERGENCE, EventKind.DRIFT, EventKind.OSCILLATION}:
         return found
     _recurrence(found, view)
+    shard = view.pattern(Thing.SHARD)
+    if shard is not None and view.recurring is None:
+        found.supports(weights.REQUIRED, shard.text, step=view.onset, value=shard.value)
     if signs.brief(view):
         points = max(loss.points_up or 1, 1)
         text = f"the loss was back at its level after {points} logged step{'s' if points > 1 else ''}"

@@ -47,6 +47,7 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.patterns import Thing
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -74,6 +75,9 @@ _KINDS = (EventKind.OSCILLATION, EventKind.PERIODIC, EventKind.LEVEL_SHIFT, Even
 def examine(view: View) -> Examination:
     """Looks for a training loss that moves while the held-out loss of the same steps does not."""
     found = Examination(view)
+    place = view.pattern(Thing.EPOCH)
+    if place is not None and view.event.kind in _KINDS:
+        found.supports(weights.SUPPORT, place.text, Role.EPOCH, view.onset, place.value)
     held_out, loss = view.curves.get(Role.VAL_LOSS), view.curves.get(Role.LOSS)
     if held_out is None or loss is None:
         found.missing.append("a held-out loss of the same steps: it is flat where only the order of the data is at fault")

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.ranks import outlier, per_rank
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -88,11 +89,25 @@ def examine(view: View) -> Examination:
     if signs.gradient_upset(view) and view.rise is not None and signs.sudden(view):
         text = "loss and gradient norm then decayed over tens of steps: a stored number was hit and is being relearned"
         found.supports(weights.SUPPORT, text, Role.GRAD_NORM)
+    _ranks(found, view)
     _against(found, view)
     if not view.run.all(Role.RANK_LOSS):
         found.missing.append("loss and gradient norm per rank: one rank stands out when its device erred")
     found.remedy = "Replay the step (R1): if it is calm, resume from the checkpoint before it and watch the node; look for Xid and ECC messages."
     return found
+
+
+def _ranks(found: Examination, view: View) -> None:
+    """One rank that stands out is a device; ranks that all moved together are not."""
+    grad = view.grad
+    assert grad is not None
+    assert grad.onset_step is not None
+    stray = next((o for o in (outlier(view.curves, s) for s in dict.fromkeys((grad.onset_step, view.anchor))) if o is not None), None)
+    if stray is not None:
+        text = f"{stray.name} stands alone at step {stray.step}: {stray.value:.4g}, the other ranks {stray.others:.4g}"
+        found.supports(weights.REQUIRED, text, step=stray.step, value=stray.value)
+    elif per_rank(view.curves) and view.rise is not None:
+        found.contradicts(weights.DOUBT, "no rank stands out from the others", step=view.anchor)
 
 
 def _impossible(view: View) -> str | None:

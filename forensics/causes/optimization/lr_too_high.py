@@ -10,7 +10,8 @@ How it shows in logs
 --------------------
 The onset lies in the warmup while the rate is still climbing, or where it is at its maximum (peak or stable phase, or
 at least 0.8 of the maximum). The loss grows over many steps: a divergence, drift or swing, or a rise that ends in
-NaN. Three or more events of the sort in one run count further, unless one batch explains them. A rate above 5e-3 (0.5
+NaN. Three or more events of the sort in one run count further, unless one batch explains them, and most of all if they
+come where the rate is high more often than chance puts them there. A rate above 5e-3 (0.5
 for plain SGD) is suspicious by itself. Where it is logged, an update-to-weight ratio above 1e-2 agrees; healthy is
 near 1e-3.
 
@@ -55,6 +56,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
+from forensics.correlate.patterns import Thing
 from forensics.model import EventKind, Part, Severity
 from forensics.vocabulary import Role
 
@@ -91,6 +93,9 @@ def examine(view: View) -> Examination:
     alarms = [i for i in view.incidents if i.event.severity is not Severity.INFO and i.member(*RISING) is not None]
     if len(alarms) >= 3 and view.recurring is None:
         found.supports(weights.SUPPORT, f"the run has {len(alarms)} events of this sort", Role.LOSS)
+    often = view.pattern(Thing.LR_HIGH)
+    if often is not None and view.recurring is None:
+        found.supports(weights.SUPPORT, often.text, Role.LR, view.anchor)
     if signs.brief(view) and signs.dense(view) and (schedule is None or schedule.phase(view.anchor) != "warmup"):
         found.contradicts(weights.AGAINST, "a single isolated spike that was over with its batch", Role.LOSS)
     if view.jump is not None:

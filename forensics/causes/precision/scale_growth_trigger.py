@@ -43,6 +43,7 @@ from __future__ import annotations
 import math
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.patterns import Thing
 from forensics.model import Part
 from forensics.vocabulary import Role
 
@@ -90,6 +91,9 @@ def examine(view: View) -> Examination:
             if view.rise is not None:
                 text = f"the loss rose while the scale fell by {math.log2(after / low):.0f} halvings to {low:g}"
                 found.supports(weights.SUPPORT, text, Role.LOSS, view.rise.onset_step)
+            again = view.pattern(Thing.SCALE)
+            if again is not None:
+                found.supports(weights.SUPPORT, again.text, Role.LOSS_SCALE, step)
             found.missing.append("a replay at a fixed scale: a doubling before an event is not yet its cause")
             found.remedy = f"Cap the loss scale at {before:g} (usual caps: 2^15 to 2^16), or train in bf16."
             return found

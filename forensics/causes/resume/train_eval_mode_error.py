@@ -44,7 +44,9 @@ import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.batches import at_least
+from forensics.correlate.patterns import Thing
 from forensics.model import EventKind, Part, Severity
+from forensics.model.words import chance
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -68,6 +70,9 @@ _KINDS = (EventKind.LEVEL_SHIFT, EventKind.DROP, EventKind.NOISE_CHANGE, EventKi
 def examine(view: View) -> Examination:
     """Looks for events that begin right after evaluations, more often than chance puts them there."""
     found = Examination(view)
+    regular = view.pattern(Thing.INTERVAL)
+    if regular is not None and view.event.kind in _KINDS and "eval" in str(regular.value):
+        found.supports(weights.REQUIRED, regular.text, Role.LOSS, view.onset, regular.value)
     held_out, loss = view.curves.get(Role.VAL_LOSS), view.curves.get(Role.LOSS)
     if held_out is None or loss is None or len(held_out) < 3:
         found.missing.append("the steps of evaluations (a held-out loss)")
@@ -78,11 +83,11 @@ def examine(view: View) -> Examination:
         return found.exclude("the event does not begin right after an evaluation")
     alarms = {i.event.onset_step for i in view.incidents if i.event.severity is not Severity.INFO and i.event.kind in _KINDS} | {view.onset}
     after = sorted(s for s in alarms if _follows(held_out.steps, s, loss.every))
-    chance = at_least(len(after), len(loss), 2 * len(held_out), len(alarms))
-    if len(after) < 2 or chance >= CERTAIN:
+    p = at_least(len(after), len(loss), 2 * len(held_out), len(alarms))
+    if len(after) < 2 or p >= CERTAIN:
         return found
     steps = ", ".join(str(s) for s in after[:6])
-    text = f"{len(after)} of {len(alarms)} events begin right after an evaluation (steps {steps}; chance of that: {chance:.1g})"
+    text = f"{len(after)} of {len(alarms)} events begin right after an evaluation (steps {steps}; chance of that: {chance(p)})"
     found.supports(weights.STRONG, text, Role.VAL_LOSS, view.onset)
     if view.incident.member(EventKind.NOISE_CHANGE) is not None:
         found.supports(weights.SUPPORT, "the noise of the loss changed with it, as where dropout goes on or off", Role.LOSS, view.onset)

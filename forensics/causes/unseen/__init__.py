@@ -5,14 +5,13 @@ They are listed in the case as not visible in the run's logs, and have a manual 
 
 from __future__ import annotations
 
-from forensics.causes.unseen import architecture, hardware, precision, resume
+from forensics.causes.unseen import architecture, precision, resume
 from forensics.causes.unseen.entry import Unseen
 
 UNSEEN: tuple[Unseen, ...] = (
     *precision.TABLE,
     *architecture.TABLE,
     *resume.TABLE,
-    *hardware.TABLE,
 )
 """Every cause of the catalogue that has no rule module."""
 

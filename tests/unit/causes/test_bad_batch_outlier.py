@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from cause_runs import bad_batch, examine, explosion, holds, lr_jump, signals, thrown_off
 
 from forensics.causes.data import bad_batch_outlier as rule
@@ -41,3 +42,15 @@ def test_missing_batch_ids_are_asked_for() -> None:
     found = examine(rule, bad_batch().run("batch_id"))
     assert any("ids" in need for need in found.missing)
     assert holds(found)
+
+
+def test_a_shard_at_every_event_is_the_data() -> None:
+    story = bad_batch(300, 500, 700, 900, 1100)
+    story.batch = np.arange(story.points, dtype=np.float64)
+    alone = examine(rule, story.run())
+    shard = np.random.default_rng(1).integers(0, 30, story.points).astype(np.float64)
+    shard[[300, 500, 700, 900, 1100]] = 31
+    story.more["shard_id"] = shard
+    found = examine(rule, story.run())
+    assert any("shard_id 31" in e.text for e in found.supporting)
+    assert found.log_odds > alone.log_odds

@@ -45,3 +45,15 @@ def test_a_missing_loss_scale_is_asked_for() -> None:
     found = examine(rule, thrown_off().run())
     assert silent(found)
     assert any("loss scale" in need for need in found.missing)
+
+
+def test_every_event_after_a_doubling_counts_further() -> None:
+    story = Story()
+    scale = np.full(story.points, 1024.0)
+    for n, at in enumerate((300, 600, 900, 1200), 1):
+        story.loss = story.loss * story.fade(0.7, 10, at=at)
+        scale[at - 4 :] = 1024.0 * 2.0**n
+        scale[at + 2 : at + 8] = 1024.0 * 2.0 ** (n - 3)
+    story.more["loss_scale"] = scale
+    found = examine(rule, story.run())
+    assert any("of 4 events come within 20 steps" in e.text for e in found.supporting)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cause_runs import bad_batch, examine, explosion, holds, lr_jump, signals, silent, swinging, thrown_off
+import numpy as np
+from cause_runs import AT, bad_batch, examine, explosion, holds, lr_jump, signals, silent, swinging, thrown_off
 
 from forensics.causes.hardware import sdc_transient as rule
 
@@ -41,3 +42,16 @@ def test_a_missing_gradient_norm_is_asked_for() -> None:
 def test_a_gradient_no_larger_than_the_loss_explains_is_no_sign_of_it() -> None:
     large_errors = thrown_off(height=60, surge=60)
     assert examine(rule, large_errors.run()).log_odds < examine(rule, thrown_off(surge=60).run()).log_odds
+
+
+def test_one_rank_alone_names_the_device() -> None:
+    story = thrown_off(surge=60)
+    rng = np.random.default_rng(3)
+    for rank in range(4):
+        story.more[f"loss_rank{rank}"] = 2 * np.exp(0.03 * rng.normal(size=story.points))
+    together = examine(rule, story.run())
+    assert any("no rank stands out" in e.text for e in together.against)
+    story.more["loss_rank1"][AT] *= 5
+    alone = examine(rule, story.run())
+    assert any("loss_rank1 stands alone" in e.text for e in alone.supporting)
+    assert alone.log_odds > together.log_odds
