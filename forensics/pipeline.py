@@ -25,7 +25,7 @@ from forensics.correlate.view import View
 from forensics.detectors import Incident, find_incidents
 from forensics.errors import InputError
 from forensics.loading import describe, header, listed, load
-from forensics.model import Case, Event, EventKind, NotChecked, Rejected, Run, Series, Severity, SourceInfo
+from forensics.model import Case, Event, EventKind, Inspected, NotChecked, Rejected, Run, Series, Severity, SourceInfo
 from forensics.parsers.interface import Progress
 from forensics.plugins import CAUSES, DETECTORS, plugins
 from forensics.primitives.curves import Curves
@@ -77,8 +77,9 @@ MEANINGFUL = frozenset(r.value for r in Role) - {Role.STEP, Role.WALL_TIME, Role
 def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     """The case of a run that was read."""
     extra = plugins(DETECTORS)
+    run = with_checkpoints(run, checkpoints)
     detection = find_incidents(run, extra.loaded)
-    run = with_checkpoints(run, [i.event.onset_step for i in detection.incidents if i.event.severity is not Severity.INFO], checkpoints)
+    run = with_numbers(run, [i.event.onset_step for i in detection.incidents if i.event.severity is not Severity.INFO], checkpoints)
     whole = detection.curves or Curves(run)
     explained = explain(run, detection.incidents, whole)
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
@@ -97,19 +98,23 @@ def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     )
 
 
-def with_checkpoints(run: Run, steps: Sequence[int], mode: CheckpointMode) -> Run:
-    """The run with the checkpoints beside its logs, read as far as ``mode`` says."""
-    if mode == "none" or not Path(run.path).exists():
+def with_checkpoints(run: Run, mode: CheckpointMode) -> Run:
+    """The run with the facts of the checkpoints beside its logs."""
+    if mode == "none" or run.checkpoints or not Path(run.path).exists():
         return run
     from forensics.parsers.checkpoints.beside import checkpoints_of
 
-    found = checkpoints_of(run.path)
-    if not found:
+    return replace(run, checkpoints=tuple(Inspected(c) for c in checkpoints_of(run.path)))
+
+
+def with_numbers(run: Run, steps: Sequence[int], mode: CheckpointMode) -> Run:
+    """The run with the numbers of its checkpoints, those nearest to the incidents first, as far as ``mode`` says."""
+    if not run.checkpoints or any(c.stats is not None for c in run.checkpoints):
         return run
     from forensics.parsers.checkpoints.inspection import inspect_all
 
     near = [*steps, *(a.first_step for a in run.attempts[1:])]
-    return replace(run, checkpoints=inspect_all(found, near, everything=mode == "all"))
+    return replace(run, checkpoints=inspect_all([c.checkpoint for c in run.checkpoints], near, everything=mode == "all"))
 
 
 @dataclass(frozen=True, slots=True)

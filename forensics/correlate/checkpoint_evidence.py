@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forensics.model.checkpoint import Fault, Inspected, TensorChange, TensorKind
+from forensics.primitives.step_counts import CountReset, count_reset
 
 SAVED_TOLERANCE = 1
 """Scripts save the step just taken or the next one to take: a checkpoint may be one step off."""
 
-SAME_COUNT = 2
-"""Steps by which a count that began again may differ from the distance to the restart."""
+FEW = 3
+"""Tensors that one error of the hardware can reach before the next checkpoint; NaN in more of them is what a NaN does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +27,6 @@ class CheckpointFact:
     step: int | None
     source: str
     value: float | int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CountReset:
-    """The optimizer's own step count began again.
-
-    ``began`` is the step at which it stood at zero; ``before`` and ``after`` are the checkpoints on either side, the first
-    None where only the second is there.
-    """
-
-    began: int
-    before: Inspected | None
-    after: Inspected
-    count: int
 
 
 class CheckpointEvidence:
@@ -87,11 +74,16 @@ class CheckpointEvidence:
         return () if loaded is None else self._facts(loaded, _previous(self.saved, loaded))
 
     def rotten_since(self) -> tuple[CheckpointFact, ...]:
-        """Rotten numbers in the first checkpoint after the step that the last one before it does not have."""
+        """Rotten numbers in the first checkpoint after the step that the last one before it does not have.
+
+        Many tensors with NaN are no such numbers: a NaN of any cause spreads to all of them.
+        """
         before, after = self.before, self.after
         if before is None or after is None or before.stats is None:
             return ()
         known = {(f.name, f.kind) for f in before.faults}
+        if sum(f.value is None for f in after.faults) > FEW:
+            return ()
         fresh = replace(after, faults=tuple(f for f in after.faults if (f.name, f.kind) not in known))
         return self._facts(fresh, before)
 
@@ -108,20 +100,8 @@ class CheckpointEvidence:
         return tuple(facts)
 
     def count_reset(self) -> CountReset | None:
-        """The first place at which the optimizer's step count began again at or after the restart, or anywhere without one."""
-        before: Inspected | None = None
-        for one in self.saved:
-            counts = one.checkpoint.optimizer_steps
-            if counts is None or one.step is None:
-                continue
-            began = one.step - counts[1]
-            if before is not None and before.checkpoint.optimizer_steps is not None:
-                if counts[1] < before.checkpoint.optimizer_steps[1] and one.step > (before.step or 0):
-                    return CountReset(began, before, one, counts[1])
-            elif self.restart is not None and 0 < self.restart <= one.step and abs(began - self.restart) <= SAME_COUNT and counts[1] > 0:
-                return CountReset(began, None, one, counts[1])
-            before = one
-        return None
+        """Where the optimizer's step count began again."""
+        return count_reset(self.saved, self.restart)
 
     def count_went_on(self) -> CheckpointFact | None:
         """The step count is the same distance from the step on both sides of the restart: the optimizer's state was loaded."""

@@ -42,7 +42,7 @@ def verdict(run: Run, events: Sequence[Event]) -> str:
     """One sentence for a tired reader: what happened first and worst, and the best explanation, or that there is none."""
     alarms = [e for e in events if e.severity is not Severity.INFO]
     if not alarms:
-        return _quiet(run)
+        return _quiet(run) + _rotten(run, ())
     worst = min(alarms, key=lambda e: (_GRAVITY[e.severity], e.onset_step))
     sentence = f"At step {worst.onset_step:,} {_what(run, worst)}"
     if worst.hypotheses and not worst.undetermined:
@@ -57,7 +57,7 @@ def verdict(run: Run, events: Sequence[Event]) -> str:
     others = len(alarms) - 1
     if others:
         sentence += f"; {others} more event{'s' if others > 1 else ''}"
-    return sentence + "."
+    return sentence + "." + _rotten(run, alarms)
 
 
 def _what(run: Run, event: Event) -> str:
@@ -104,3 +104,17 @@ def _lower(title: str) -> str:
     first = title.split(" ", 1)[0]
     ordinary = (first[1:].islower() or len(first) == 1) and not first.startswith(NAMES)
     return title[:1].lower() + title[1:] if ordinary else title
+
+
+def _rotten(run: Run, alarms: Sequence[Event]) -> str:
+    """A sentence on the first checkpoint with a fault that no event explains; nothing where there is none."""
+    saved = sorted((c for c in run.checkpoints if c.step is not None), key=lambda c: c.step or 0)
+    bad = next((c for c in saved if c.faults), None)
+    if bad is None or bad.step is None:
+        return ""
+    sound = next((c for c in reversed(saved) if c.good and (c.step or 0) < (bad.step or 0)), None)
+    since = -1 if sound is None or sound.step is None else sound.step
+    if any(since <= e.onset_step <= bad.step for e in alarms):
+        return ""
+    last = "no earlier one is sound" if sound is None else f"the last sound one is that of step {sound.step:,}"
+    return f" But the checkpoint of step {bad.step:,} is damaged, and the log shows nothing of it: {bad.faults[0].text}; {last}."

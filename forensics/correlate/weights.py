@@ -16,6 +16,9 @@ REQUIRED = 2.0
 STRONG = 3.5
 """The cause itself is visible in the log: the jump, the burst, the repeated batch."""
 
+CHECKPOINT = 5.0
+"""The cause itself is in a checkpoint: the rotten number, the count that began again. As much as a replay (catalogue: 5)."""
+
 SUPPORT = 1.0
 """A test that fits the cause and few others."""
 

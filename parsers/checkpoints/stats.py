@@ -30,6 +30,9 @@ LEAST_ELEMENTS = 16
 SUSPECT = 8.0
 """A largest element below this many root mean squares cannot be stray by any of the gaps."""
 
+DOMINANT = 0.2
+"""Share of a tensor's sum of squares above which one element dominates it: in a small tensor that is all one sees of it."""
+
 TINY = 1e-30
 """A sum of float32 squares below this may have lost some: it is made again in float64."""
 
@@ -133,10 +136,15 @@ def measure_tensor(tensor: TensorInfo, reader: NumberReader) -> TensorStats:
     outliers: tuple[Outlier, ...] = ()
     gap = GAPS.get(tensor.kind)
     finite = sums.elements - sums.bad
-    if gap is not None and finite >= LEAST_ELEMENTS and sums.peak > SUSPECT * math.sqrt(sums.squares / finite):
+    if gap is not None and finite >= LEAST_ELEMENTS and _suspect(sums, finite):
         outliers = _outliers(tensor, reader, sums, gap)
     first_bad = None if sums.first_bad is None else place(*sums.first_bad)
     return TensorStats(sums.elements, math.sqrt(sums.squares), sums.peak, sums.bad, sums.zeros, outliers, first_bad)
+
+
+def _suspect(sums: _Pass, count: int) -> bool:
+    """Whether the largest element may be stray: it is far above the mean, or makes up so much of it that the mean says nothing."""
+    return sums.peak > SUSPECT * math.sqrt(sums.squares / count) or sums.peak**2 > DOMINANT * sums.squares
 
 
 def place(piece: Piece, at: int) -> tuple[int, ...]:

@@ -93,6 +93,8 @@ def examine(view: View) -> Examination:
 
 def _against(found: Examination, view: View) -> None:
     grad = view.grad
+    if view.checkpoints.rotten_since():
+        found.contradicts(weights.AGAINST, "the next checkpoint holds a rotten number: the model is not well")
     if signs.explained_by_loss(view):
         found.supports(weights.HINT, "the gradient norm rose no more than the loss: the errors are larger, not the weights other", Role.GRAD_NORM)
     elif grad is not None and grad.factor >= signs.SURGE and signs.unprecedented(view):

@@ -69,16 +69,15 @@ def examine(view: View) -> Examination:
     found = Examination(view)
     rotten = () if view.checkpoints.rotten_when_loaded() else view.checkpoints.rotten_since()
     for fact in rotten[:3]:
-        found.shows(weights.STRONG if fact is rotten[0] else weights.HINT, fact)
+        found.shows(weights.CHECKPOINT if fact is rotten[0] else weights.HINT, fact)
+    found.remedy = "Replay the step (R1): if it is calm, resume from the checkpoint before it and watch the node; look for Xid and ECC messages."
     grad = view.grad
     if grad is None:
         found.missing.append("the gradient norm before clipping, best per rank")
         return found
-    if grad.onset_step is None:
-        return found.exclude("the gradient norm did not move")
-    reason = _impossible(view)
+    reason = "the gradient norm did not move" if grad.onset_step is None else _impossible(view)
     if reason is not None:
-        return found.exclude(reason)
+        return found if rotten else found.exclude(reason)
     sharp = grad.grew <= 1 or grad.first_factor >= 0.5 * grad.factor
     if grad.factor >= signs.SURGE and sharp and not signs.precursor(view) and signs.unprecedented(view) and not signs.explained_by_loss(view):
         text = f"the gradient norm jumped to {grad.first_factor:.3g} times its level within three logged steps, without a precursor"

@@ -81,6 +81,7 @@ def examine(view: View) -> Examination:
     found = Examination(view)
     restart = view.restart
     lost = _state_lost(found, view)
+    found.remedy = "Load the optimizer's state; if it is lost, hold the learning rate at 0 for 5/(1-beta2) steps, or re-warm over 100 to 500."
     if restart is None:
         return found if lost else found.exclude("no resume within 20 logged steps before the onset")
     went_on = view.checkpoints.count_went_on()
@@ -111,7 +112,6 @@ def examine(view: View) -> Examination:
     _thrown_off(found, view)
     if not lost:
         found.missing.append("the optimizer's step count and second moments in the checkpoint")
-    found.remedy = "Load the optimizer's state; if it is lost, hold the learning rate at 0 for 5/(1-beta2) steps, or re-warm over 100 to 500."
     return found
 
 
@@ -129,11 +129,9 @@ def _loss_of_both_passes(view: View, step: int) -> float | None:
 def _state_lost(found: Examination, view: View) -> bool:
     """The checkpoints show that the optimizer began anew."""
     reset, bare = view.checkpoints.count_reset(), view.checkpoints.without_optimizer()
-    if reset is not None and view.checkpoints.restart is not None and abs(reset.began - view.checkpoints.restart) <= RESET_STEPS:
-        text = f"the optimizer's step count began again at the resume: it is {reset.count} in the checkpoint of step {reset.after.step}"
-        if reset.before is not None and reset.before.checkpoint.optimizer_steps is not None:
-            text += f", and was {reset.before.checkpoint.optimizer_steps[1]} in that of step {reset.before.step}"
-        found.shows(weights.STRONG, CheckpointFact(text, reset.after.step, reset.after.checkpoint.path, reset.count))
+    restart = view.anchor if view.checkpoints.restart is None else view.checkpoints.restart
+    if reset is not None and abs(reset.began - restart) <= RESET_STEPS:
+        found.shows(weights.CHECKPOINT, CheckpointFact(reset.text, reset.after.step, reset.after.checkpoint.path, reset.count))
         return True
     if bare is not None:
         found.shows(weights.STRONG, bare)

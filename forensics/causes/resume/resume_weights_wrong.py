@@ -69,13 +69,13 @@ def examine(view: View) -> Examination:
     """Looks for a loss that is off at once with an upset gradient, and relearns slowly."""
     found = Examination(view)
     loss, grad = view.loss, view.grad
+    rotten = _checkpoint(found, view)
+    found.remedy = _remedy(view)
     if view.rise is None or loss is None or view.event.kind in {EventKind.DRIFT, EventKind.NON_FINITE}:
         return found
-    if signs.brief(view):
-        return found.exclude("the loss was back at once: the weights are what they were")
-    if view.jump is not None:
-        return found.exclude("the learning rate had just jumped")
-    _checkpoint(found, view)
+    reason = None if rotten else _impossible(view)
+    if reason is not None:
+        return found.exclude(reason)
     resumed = view.resume is not None
     if resumed:
         step = view.resume if isinstance(view.resume, int) else view.resume.first_step  # type: ignore[union-attr]
@@ -95,20 +95,30 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.AGAINST, "the gradient norm moved before the loss", Role.GRAD_NORM)
     if grad is not None and grad.factor >= signs.SURGE and not resumed:
         found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM, grad.peak_step)
-    good = view.checkpoints.last_good
-    last = f"the last one before step {view.anchor}" if good is None else f"the last sound one, of step {good.step}: {good.checkpoint.path}"
-    found.remedy = f"Compare the checkpoint with the one before it, tensor by tensor (forensics diff), and resume from {last}."
     return found
 
 
-def _checkpoint(found: Examination, view: View) -> None:
-    """What the checkpoint that was loaded shows."""
+def _remedy(view: View) -> str:
+    good = view.checkpoints.last_good
+    last = f"the last one before step {view.anchor}" if good is None else f"the last sound one, of step {good.step}: {good.checkpoint.path}"
+    return f"Compare the checkpoint with the one before it, tensor by tensor (forensics diff), and resume from {last}."
+
+
+def _impossible(view: View) -> str | None:
+    if signs.brief(view):
+        return "the loss was back at once: the weights are what they were"
+    return None if view.jump is None else "the learning rate had just jumped"
+
+
+def _checkpoint(found: Examination, view: View) -> bool:
+    """What the checkpoint that was loaded shows; True if it holds rotten numbers."""
     rotten, loaded = view.checkpoints.rotten_when_loaded(), view.checkpoints.loaded
     for fact in rotten[:3]:
-        found.shows(weights.STRONG if fact is rotten[0] else weights.HINT, fact)
+        found.shows(weights.CHECKPOINT if fact is rotten[0] else weights.HINT, fact)
     if loaded is not None and loaded.good and not rotten:
         text = f"every number of the checkpoint of step {loaded.step}, which was loaded, is sound (another model's, or stale ones, would be as well)"
         found.shows(weights.DOUBT, CheckpointFact(text, loaded.step, loaded.checkpoint.path))
+    return bool(rotten)
 
 
 def _relearning(found: Examination, view: View, half_life: int | None) -> None:

@@ -233,3 +233,11 @@ def test_content_decides_what_is_a_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(b"hello world" * 100)
     assert not is_checkpoint(tmp_path / "data.bin")
     assert is_checkpoint(save(tmp_path / "odd.name", {"a": torch.ones(2)}))
+
+
+@pytest.mark.parametrize("size", [16, 48, 5000])
+def test_a_stray_element_of_a_small_tensor(tmp_path: Path, size: int) -> None:
+    gain = 1 + 0.05 * torch.randn(size, generator=torch.Generator().manual_seed(1))
+    gain[3] = 300.0
+    (stray,) = measure(read(save(tmp_path / "a.pt", {"gain": gain, "other": gain}))).stats["gain", TensorKind.PARAM].outliers
+    assert (stray.index, stray.value) == ((3,), 300.0)
