@@ -17,6 +17,7 @@ from forensics.parsers.interface import Claim, Parser, RunKey, Source
 from forensics.parsers.sink import Sink
 
 MODULES = (
+    "flight_recorder",
     "wandb",
     "tensorboard",
     "mlflow_sqlite",
@@ -43,6 +44,7 @@ MODULES = (
 """Modules in this folder. The order is the reading order of a run's sources: exact values before rounded ones."""
 
 SIGNS: Mapping[str, Callable[[Source], bool]] = {
+    "flight_recorder": lambda source: source.head.startswith(b"FLIGHT1"),
     "wandb": lambda source: source.head.startswith(b":W&B") or source.path.suffix == ".wandb",
     "tensorboard": lambda source: "tfevents" in source.path.name or source.head[4:8] == bytes(4) or source.head.startswith(b"\x1f\x8b"),
 }

@@ -17,7 +17,7 @@ from forensics.vocabulary import Role, classify, normalise, step_column
 HELD_OUT = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"})
 """Folders and files of these names, side by side, are parts of one run."""
 
-ORDER = ("wandb", "mlflow_sqlite", "mlflow_files", "hf_trainer", "jsonl", "csv", "tensorboard")
+ORDER = ("flight_recorder", "wandb", "mlflow_sqlite", "mlflow_files", "hf_trainer", "jsonl", "csv", "tensorboard")
 """Reading order of the formats of one run: exact values before float32."""
 
 CONSOLE = "console."
@@ -90,6 +90,8 @@ def group(root: Path, claims: Iterable[tuple[Source, Claim]]) -> list[Discovered
             runs.extend(_by_id(found))
         elif parser == "tensorboard":
             runs.extend(_event_folders(root, found))
+        elif parser == "flight_recorder":
+            runs.extend(_flights(found))
         elif parser == "hf_trainer":
             runs.extend(_trainer_states(found))
         elif parser in {csv_table.NAME, jsonl.NAME}:
@@ -178,6 +180,17 @@ def _event_folders(root: Path, found: Sequence[FoundSource]) -> Iterator[Discove
     for top, sources in groups.items():
         sources.sort(key=lambda s: (s.prefix, s.run.order, str(s.path)))
         yield DiscoveredRun(top.resolve().name, top, tuple(sources))
+
+
+def _flights(found: Sequence[FoundSource]) -> Iterator[DiscoveredRun]:
+    """The files of all ranks in one folder are one run, which lies in the folder above."""
+    folders: dict[Path, list[FoundSource]] = defaultdict(list)
+    for source in found:
+        folders[source.path.parent].append(source)
+    for folder, sources in folders.items():
+        home = folder.parent if folder.name == "flight" else folder
+        sources.sort(key=lambda s: (s.run.order, str(s.path)))
+        yield DiscoveredRun(home.resolve().name, home if len(sources) > 1 or folder.name == "flight" else sources[0].path, tuple(sources))
 
 
 def _trainer_states(found: Sequence[FoundSource]) -> Iterator[DiscoveredRun]:

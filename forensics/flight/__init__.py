@@ -1,0 +1,1 @@
+"""The parts of the flight recorder: its file of records, the batches it keeps, RNG states, what counts as a wrong step."""
