@@ -53,4 +53,6 @@ def execute(args: argparse.Namespace) -> int:
         written = [t for t in named.values() if t]
         if written:
             sys.stdout.write("\nwritten: " + ", ".join(written) + "\n")
+        if named["json"] and any(e.severity.value != "info" for e in case.events):
+            sys.stdout.write(f"what to do now, with code: forensics advise {named['json']}\n")
     return exit_code(case, args.fail_on)

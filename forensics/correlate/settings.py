@@ -17,6 +17,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "warmup_ratio": ("warmup_ratio", "warmup_fraction", "lr_warmup_fraction", "pct_start"),
     "lr": ("lr", "learning_rate", "max_lr", "peak_lr", "base_lr", "max_learning_rate"),
     "min_lr": ("min_lr", "lr_min", "min_learning_rate", "eta_min", "lr_end", "min_lr_ratio"),
+    "dataset": ("dataset_size", "num_train_examples", "num_examples", "train_size", "n_train", "train_dataset_size", "num_train_samples"),
     "momentum": ("momentum",),
     "accumulation": ("accum", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum"),
     "batch": ("batch", "batch_size", "train_batch_size", "per_device_train_batch_size", "global_batch_size", "bs", "micro_batch_size"),
@@ -52,6 +53,7 @@ class Settings:
     lr: float | None = None
     min_lr: float | None = None
     momentum: float | None = None
+    dataset: float | None = None
     accumulation: float | None = None
     batch: float | None = None
     total_steps: float | None = None

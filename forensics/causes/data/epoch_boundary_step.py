@@ -41,9 +41,12 @@ fast.ai 2023, "Can LLMs learn from a single example?", and a W&B report on the s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.trends import FEWEST_LEVEL, fell
 from forensics.model import Absent, EventKind, Part
 from forensics.vocabulary import Role
 
@@ -58,20 +61,68 @@ INFO = CauseInfo(
 )
 
 
+NEAR_POINTS = 2
+"""Logged points between the drop and the turn of the epoch."""
+
+NEAR_SHARE = 0.01
+"""... or this share of an epoch, where its length is reckoned from the size of the data set (catalogue)."""
+
+NEAR_AFTER = 5
+"""Evaluations after the turn that do not count for the level after it."""
+
+
 def examine(view: View) -> Examination:
-    """Looks for a drop of the loss at the step where the logged epoch turns."""
+    """Looks for a drop of the loss at the step where an epoch turns, as logged or as reckoned from the samples seen."""
     found = Examination(view)
     if view.event.kind not in {EventKind.DROP, EventKind.RESTART}:
         return found
-    signal = view.run.signal(Role.EPOCH)
-    if isinstance(signal, Absent):
-        found.missing.append("the epoch of every step, or the size of the data set in samples")
+    turn = _logged_turn(view)
+    if turn is None:
+        turn = _reckoned_turn(view)
+    if turn is None:
+        found.missing.append("the epoch of every step, or the samples seen and the size of the data set")
         return found
-    curve = signal.curve(view.incident.attempts)
-    turns = curve.steps[np.flatnonzero(np.diff(np.floor(curve.values + 1e-9)) > 0) + 1]
-    near = turns[np.abs(turns - view.onset) <= 2 * view.every]
-    if len(near) == 0:
+    if not turn.near:
         return found.exclude("no epoch begins at this step")
-    found.supports(weights.STRONG, f"an epoch begins at step {int(near[0])}", Role.EPOCH, int(near[0]))
+    found.supports(weights.STRONG, turn.text, turn.role, turn.step)
+    held_out = view.curves.get(Role.VAL_LOSS)
+    both_sides = held_out is not None and FEWEST_LEVEL <= held_out.at(turn.step) <= len(held_out) - FEWEST_LEVEL - NEAR_AFTER
+    if view.event.kind is EventKind.DROP and both_sides and fell(held_out, turn.step) is None:
+        found.supports(weights.HINT, "the held-out loss did not fall with it: the data are known, not the model better", Role.VAL_LOSS, turn.step)
     found.remedy = "Nothing, if several epochs were planned; otherwise fewer epochs, and an eye on the held-out loss."
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    near: bool
+    step: int
+    text: str
+    role: Role
+
+
+def _logged_turn(view: View) -> _Turn | None:
+    signal = view.run.signal(Role.EPOCH)
+    if isinstance(signal, Absent):
+        return None
+    curve = signal.curve(view.incident.attempts)
+    turns = curve.steps[np.flatnonzero(np.diff(np.floor(curve.values + 1e-9)) > 0) + 1]
+    if len(turns) == 0:
+        return _Turn(False, view.onset, "", Role.EPOCH)
+    nearest = int(turns[np.argmin(np.abs(turns - view.onset))])
+    return _Turn(abs(nearest - view.onset) <= NEAR_POINTS * view.every, nearest, f"an epoch begins at step {nearest}", Role.EPOCH)
+
+
+def _reckoned_turn(view: View) -> _Turn | None:
+    """From the samples seen and the size of the data set in the configuration."""
+    signal, size = view.run.signal(Role.SAMPLES), view.settings.dataset
+    if isinstance(signal, Absent) or not size or size <= 0:
+        return None
+    curve = signal.curve(view.incident.attempts)
+    i = int(np.searchsorted(curve.steps, view.onset))
+    if i >= len(curve) or not np.isfinite(curve.values[i]):
+        return None
+    seen = float(curve.values[i]) / size
+    near = round(seen) >= 1 and abs(seen - round(seen)) <= NEAR_SHARE
+    text = f"{curve.values[i]:,.0f} samples had been seen, {round(seen)} times the {size:,.0f} of the data set"
+    return _Turn(near, int(curve.steps[i]), text, Role.SAMPLES)

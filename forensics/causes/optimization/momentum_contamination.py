@@ -66,6 +66,7 @@ def examine(view: View) -> Examination:
     found = Examination(view)
     grad, loss = view.grad, view.loss
     if grad is None or loss is None:
+        found.missing.append("loss and gradient norm of every step before clipping")
         return found
     if grad.factor < SPIKE:
         return found.exclude(f"no gradient of {SPIKE:g} times the usual came before")

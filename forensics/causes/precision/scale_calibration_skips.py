@@ -58,6 +58,8 @@ def examine(view: View) -> Examination:
     found = Examination(view)
     burst = view.incident.member(EventKind.LOSS_SCALE_DROP)
     if burst is None:
+        if view.curves.get(Role.LOSS_SCALE) is None and view.settings.half_precision:
+            found.missing.append("the loss scale of every step")
         return found
     if burst.severity is not Severity.INFO or view.rise is not None:
         return found.exclude("a burst in mid-run, or with an effect on the loss, is no calibration")

@@ -36,5 +36,9 @@ def test_a_spike_in_one_piece_is_silent() -> None:
     assert silent(examine(rule, bad_batch().run()))
 
 
+def test_nothing_is_missing_to_tell_it() -> None:
+    assert examine(rule, bad_batch().run("lr", "grad_norm", "batch_id")).missing == []
+
+
 def test_it_needs_no_signal_but_the_one_of_the_event() -> None:
     assert silent(examine(rule, bad_batch().run("lr", "grad_norm", "batch_id")))

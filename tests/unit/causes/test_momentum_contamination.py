@@ -24,5 +24,7 @@ def test_an_ordinary_spike_of_the_gradient_is_excluded() -> None:
     assert examine(rule, bad_batch().run()).excluded
 
 
-def test_without_a_gradient_norm_it_is_silent() -> None:
-    assert silent(examine(rule, contaminated().run("grad_norm"), near=AT + 5))
+def test_a_missing_gradient_norm_is_asked_for() -> None:
+    found = examine(rule, contaminated().run("grad_norm"), near=AT + 5)
+    assert silent(found)
+    assert any("gradient norm" in need for need in found.missing)

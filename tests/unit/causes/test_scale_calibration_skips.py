@@ -30,3 +30,11 @@ def test_without_a_loss_scale_it_is_silent() -> None:
     story = searching()
     story.loss[5] *= 50
     assert silent(examine(rule, story.run("loss_scale"), near=5))
+
+
+def test_a_missing_loss_scale_of_a_float16_run_is_asked_for() -> None:
+    story = searching()
+    story.loss[5] *= 50
+    story.config = {"fp16": True}
+    found = examine(rule, story.run("loss_scale"), near=5)
+    assert any("loss scale" in need for need in found.missing)
