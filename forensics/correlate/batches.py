@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln
 
 from forensics.model import Absent, BatchRef, Event, FloatArray, Run
+from forensics.primitives.prepared import Prepared
 from forensics.vocabulary import Role
 
 MAX_BATCHES = 12
 """Batches listed for one event: the step before the onset, and the steps to the peak."""
 
+
+FEWEST_POINTS, FEWEST_TIMES = 50, 3
+"""Logged losses, and other steps of the same batch, that a habit can be read from."""
+
+OWN_POINTS = 5
+"""Points around the event that belong to it."""
+
+WORST = 0.9
+"""Rank, as a share, from which a loss is one of the worst."""
 
 COUNTED = 0.99
 """Share of equal distances from which ids are a counter."""
@@ -55,6 +66,43 @@ def recurrence(run: Run, event: Event, others: tuple[Event, ...], attempts: int 
         return None
     p_value = at_least(len(hits), len(curve), len(same), len(onsets))
     return Recurrence(_plain(signal.values[curve.index][here]), tuple(hits), p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """A batch that is worse than others whenever it comes: ``times`` steps besides the event's own, ``worse`` of them above nine in ten.
+
+    ``p_value`` is that of a rank-sum test of its losses against all others, their course taken off.
+    """
+
+    batch_id: int | float
+    times: int
+    worse: int
+    p_value: float
+
+
+def habit(run: Run, loss: Prepared, onset: int, attempts: int | None) -> Habit | None:
+    """How the batch of the onset does at its other steps; the event's own step is left out, or it would prove itself."""
+    signal = run.signal(Role.BATCH_ID)
+    if isinstance(signal, Absent) or len(loss) < FEWEST_POINTS:
+        return None
+    curve = signal.curve(attempts)
+    here = int(np.searchsorted(curve.steps, onset))
+    if here >= len(curve) or curve.steps[here] != onset or not np.isfinite(curve.values[here]):
+        return None
+    if int((curve.values == curve.values[here]).sum()) <= FEWEST_TIMES:
+        return None
+    _, i, j = np.intersect1d(loss.steps, curve.steps, assume_unique=True, return_indices=True)
+    steps, away = loss.steps[i], ((loss.u - loss.centre) / loss.noise)[i]
+    same = (curve.values[j] == curve.values[here]) & (np.abs(steps - onset) > OWN_POINTS * loss.every)
+    times = int(same.sum())
+    if times < FEWEST_TIMES or times > len(away) // 4:
+        return None
+    ranks = np.argsort(np.argsort(away)) + 1.0
+    n = len(away)
+    z = (float(ranks[same].mean()) - (n + 1) / 2) / math.sqrt((n + 1) * (n - times) / (12.0 * times))
+    worse = int((ranks[same] > WORST * n).sum())
+    return Habit(_plain(signal.values[curve.index][here]), times, worse, 0.5 * math.erfc(z / math.sqrt(2.0)))
 
 
 def counts(ids: FloatArray) -> bool:

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from forensics.correlate.batches import Recurrence, recurrence
+from forensics.correlate.batches import Habit, Recurrence, habit, recurrence
 from forensics.correlate.checkpoint_evidence import CheckpointEvidence
 from forensics.correlate.clipping import Clipping
 from forensics.correlate.move import LEAD_POINTS, Move, measure
@@ -173,6 +173,12 @@ class View:
         """The batch of this event at other alarms of the run."""
         others = tuple(i.event for i in self.incidents if i is not self.incident and i.event.severity is not Severity.INFO)
         return recurrence(self.run, self.event, others, self.incident.attempts)
+
+    @cached_property
+    def habit(self) -> Habit | None:
+        """How the batch of the event does whenever else it comes."""
+        loss = self.curves.get(Role.LOSS)
+        return None if loss is None else habit(self.run, loss, self.anchor, self.incident.attempts)
 
     @cached_property
     def resume(self) -> Attempt | int | None:

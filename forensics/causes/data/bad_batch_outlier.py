@@ -10,13 +10,13 @@ How it shows in logs
 The loss jumps without a precursor and is back as soon as the batch is over: half of the rise is gone within 4 logged
 points, and at most a quarter is left some points later. The gradient norm rises at the same step. The strongest sign
 is a batch id that stands at several events of the run although chance would hardly put it there (p < 0.01), or a shard
-that does at three or more.
+that does at three or more. A batch that comes in several epochs is worse than others in each of them.
 
 What would contradict it
 ------------------------
 A loss that needs longer or never comes back, a gradient norm that left its level two or more steps earlier, a
-gradient that did not move, a jump of the learning rate, a loss scale that collapsed at the same time, or a run still
-in its first steps.
+gradient that did not move, a batch that did no harm at its other steps, a jump of the learning rate, a loss scale that
+collapsed at the same time, or a run still in its first steps.
 
 Looks like, but is not
 ----------------------
@@ -70,6 +70,10 @@ CERTAIN = 0.01
 """Chance below which a batch that stands at several events is no coincidence."""
 
 
+OFTEN = 4
+"""Other steps of a batch from which its good behaviour there counts."""
+
+
 def examine(view: View) -> Examination:
     """Looks for a spike that begins without a precursor and ends with its batch, and for a batch that comes back."""
     found = Examination(view)
@@ -77,9 +81,7 @@ def examine(view: View) -> Examination:
     if view.rise is None or loss is None or view.event.kind in {EventKind.DIVERGENCE, EventKind.DRIFT, EventKind.OSCILLATION}:
         return found
     _recurrence(found, view)
-    shard = view.pattern(Thing.SHARD)
-    if shard is not None and view.recurring is None:
-        found.supports(weights.REQUIRED, shard.text, step=view.onset, value=shard.value)
+    _elsewhere(found, view)
     if signs.brief(view):
         points = max(loss.points_up or 1, 1)
         text = f"the loss was back at its level after {points} logged step{'s' if points > 1 else ''}"
@@ -122,6 +124,22 @@ def _recurrence(found: Examination, view: View) -> None:
         steps = ", ".join(str(s) for s in again.steps)
         text = f"batch {again.batch_id} stood at the events of steps {steps} (chance of that: {chance(again.p_value)})"
         found.supports(weights.STRONG, text, Role.BATCH_ID, view.onset)
+
+
+def _elsewhere(found: Examination, view: View) -> None:
+    """The same data at other steps: a batch that is bad is bad whenever it comes."""
+    again = view.habit
+    if again is not None and again.p_value < CERTAIN:
+        text = f"batch {again.batch_id} is among the worst tenth at {again.worse} of its {again.times} other steps (chance of that: {chance(again.p_value)})"
+        found.supports(weights.STRONG if view.recurring is None else weights.HINT, text, Role.BATCH_ID, view.onset)
+    elif again is not None and again.times >= OFTEN and again.worse <= again.times // 5:
+        text = f"batch {again.batch_id} did no harm at its {again.times} other steps"
+        found.contradicts(weights.DOUBT, text, Role.BATCH_ID, view.onset)
+    shard, place = view.pattern(Thing.SHARD), view.pattern(Thing.EPOCH)
+    if shard is not None and view.recurring is None:
+        found.supports(weights.REQUIRED, shard.text, step=view.onset, value=shard.value)
+    elif place is not None and view.recurring is None and again is None:
+        found.supports(weights.SUPPORT, place.text, Role.EPOCH, view.onset, place.value)
 
 
 def _gradient(found: Examination, view: View) -> None:

@@ -61,6 +61,10 @@ INFO = CauseInfo(
 )
 
 
+OFTEN = 4
+"""Other steps of a batch from which its good behaviour there counts."""
+
+
 def examine(view: View) -> Examination:
     """Looks for a spike with a precursor in the gradient."""
     found = Examination(view)
@@ -72,6 +76,12 @@ def examine(view: View) -> Examination:
         found.supports(weights.HINT, "the run recovered by itself", Role.LOSS)
     if view.recurring is not None and view.recurring.p_value < 0.01:
         found.contradicts(weights.AGAINST, "the same batch caused the event at other states too", Role.BATCH_ID)
+    again = view.habit
+    if again is not None and again.times >= OFTEN and again.worse <= again.times // 5:
+        text = f"batch {again.batch_id} did no harm at its {again.times} other steps: it met another state there"
+        found.supports(weights.SUPPORT, text, Role.BATCH_ID, view.onset)
+    elif again is not None and again.p_value < 0.01:
+        found.contradicts(weights.AGAINST, f"batch {again.batch_id} is bad at its other steps too", Role.BATCH_ID, view.onset)
     if view.jump is not None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     if signs.gradient_calm_while_loss_away(view):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cause_runs import bad_batch, examine, explosion, holds, lr_jump, signals, thrown_off
+from cause_runs import AT, Story, bad_batch, examine, explosion, holds, lr_jump, signals, thrown_off
 
 from forensics.causes.data import bad_batch_outlier as rule
 
@@ -54,3 +54,24 @@ def test_a_shard_at_every_event_is_the_data() -> None:
     found = examine(rule, story.run())
     assert any("shard_id 31" in e.text for e in found.supporting)
     assert found.log_odds > alone.log_odds
+
+
+def in_epochs(bad: int | None, length: int = 150) -> Story:
+    """Batches come again every epoch; one of them may always be worse than the others."""
+    story = bad_batch()
+    story.batch = np.arange(story.points, dtype=np.float64) % length
+    if bad is not None:
+        story.loss[story.batch == bad] *= 1.08
+    return story
+
+
+def test_a_batch_that_is_bad_in_every_epoch() -> None:
+    found = examine(rule, in_epochs(AT % 150).run())
+    assert any("worst tenth" in e.text and e.signal == "batch_id" for e in found.supporting)
+    assert found.log_odds > examine(rule, bad_batch().run()).log_odds
+
+
+def test_a_batch_that_does_no_harm_elsewhere_speaks_against_it() -> None:
+    found = examine(rule, in_epochs(None).run())
+    assert any("no harm" in e.text for e in found.against)
+    assert found.log_odds < examine(rule, bad_batch().run()).log_odds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from cause_runs import AT, Story, bad_batch, examine, holds, lr_jump, signals
 
 from forensics.causes.data import batch_state_interaction as rule
@@ -34,3 +35,14 @@ def test_without_a_gradient_norm_no_lead_is_claimed() -> None:
     found = examine(rule, led().run("grad_norm"))
     assert not any(e.signal == "grad_norm" for e in found.supporting)
     assert any("replay" in need for need in found.missing)
+
+
+def test_a_batch_that_does_no_harm_elsewhere_met_another_state() -> None:
+    story = led()
+    plain = examine(rule, story.run())
+    story.batch = np.arange(story.points, dtype=np.float64) % 150
+    found = examine(rule, story.run())
+    assert any("no harm" in e.text for e in found.supporting)
+    assert found.log_odds > plain.log_odds
+    story.loss[story.batch == AT % 150] *= 1.08
+    assert any("bad at its other steps too" in e.text for e in examine(rule, story.run()).against)

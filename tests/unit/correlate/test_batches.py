@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.correlate.batches import MAX_BATCHES, batches_at, recurrence
-from forensics.model import Attempt, BatchRef, Event, EventKind, Severity
+from forensics.correlate.batches import MAX_BATCHES, Habit, batches_at, habit, recurrence
+from forensics.model import Attempt, BatchRef, Event, EventKind, Run, Severity
+from forensics.primitives.curves import Curves
 from tests.unit.synthetic import run_of, signal_of
 
 
@@ -90,3 +91,50 @@ def test_the_chance_is_the_exact_one(data: st.DataObject) -> None:
     found = recurrence(run_of({"batch_id": ids}), event(times[0]), tuple(event(s) for s in onsets if s != times[0]), None)
     assert found is not None
     assert found.p_value == pytest.approx(exact(len(onsets & set(times)), points, len(times), len(onsets)), rel=1e-6)
+
+
+def habit_of(run: Run, step: int) -> Habit | None:
+    loss = Curves(run).get("loss")
+    assert loss is not None
+    return habit(run, loss, step, None)
+
+
+def epochs(bad: int | None = None, points: int = 1000, length: int = 100) -> Run:
+    rng = np.random.default_rng(0)
+    ids = np.arange(points) % length
+    loss = 2 * np.exp(0.02 * rng.normal(size=points))
+    if bad is not None:
+        loss[ids == bad] *= 1.06
+    return run_of({"loss": loss, "batch_id": ids})
+
+
+def test_habits_need_ids_and_several_other_steps() -> None:
+    assert habit_of(run_of({"loss": np.ones(100)}), 50) is None
+    assert habit_of(run_of({"loss": np.ones(100), "batch_id": np.arange(100)}), 50) is None
+    assert habit_of(run_of({"loss": np.ones(100), "batch_id": np.zeros(100)}), 50) is None
+    assert habit_of(epochs(), 5000) is None
+    assert habit_of(run_of({"loss": [1.0, 2.0], "batch_id": [1, 1]}), 1) is None
+
+
+def test_an_ordinary_batch_has_no_habit() -> None:
+    found = habit_of(epochs(), 357)
+    assert found is not None
+    assert found.times == 9
+    assert found.p_value > 0.01
+
+
+def test_the_events_own_step_does_not_prove_itself() -> None:
+    run = epochs()
+    loss = np.array(run.signals[0].values)
+    loss[357] *= 10
+    own = habit_of(run_of({"loss": loss, "batch_id": np.arange(1000) % 100}), 357)
+    assert own is not None
+    assert own.p_value > 0.01
+
+
+def test_a_batch_that_is_always_worse() -> None:
+    found = habit_of(epochs(bad=57), 357)
+    assert found is not None
+    assert (found.batch_id, found.times) == (57, 9)
+    assert found.worse >= 7
+    assert found.p_value < 1e-4
