@@ -11,7 +11,8 @@ from forensics.vocabulary import Role
 NAME = "loss_scale"
 
 GAP_POINTS = 50
-"""Falls this close together, in logged points and in as many logging intervals, are one burst (catalogue: 3 halvings in 50 steps)."""
+"""Falls this close together, in logged points and in as many logging intervals, are one burst (catalogue: 3 halvings in 50 steps),
+unless the scale grew between them: then many steps had gone well."""
 
 BURST = 3.0
 """Halvings that make a burst. One halving per growth interval is how dynamic scaling works."""
@@ -47,7 +48,8 @@ def detect(curves: Curves) -> list[Event]:
         return []
     falls = np.flatnonzero(curve.values[1:] < curve.values[:-1]) + 1
     every = float(np.median(np.diff(curve.steps)))
-    apart = (np.diff(falls) > GAP_POINTS) | (np.diff(curve.steps[falls]) > GAP_POINTS * max(every, 1.0))
+    climbs = np.concatenate([[0], np.cumsum(np.diff(curve.values) > 0)])
+    apart = (np.diff(falls) > GAP_POINTS) | (np.diff(curve.steps[falls]) > GAP_POINTS * max(every, 1.0)) | (np.diff(climbs[falls]) > 0)
     bursts = np.split(falls, np.flatnonzero(apart) + 1) if len(falls) else []
     events = [_event(signal.name, curve, _dense(burst, curve.values)) for burst in bursts]
     return [event for event in events if event is not None]

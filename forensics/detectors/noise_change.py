@@ -38,5 +38,6 @@ def _event(loss: Prepared, change: NoiseChange, aim: Objective) -> Event:
         baseline=change.before,
         peak=change.after,
         height=change.after - change.before,
+        p_value=change.p_value,
         text=f"{loss.name} {what}: its noise grew {factor:.1f} times",
     )

@@ -27,8 +27,8 @@ FAST_POINTS = 50
 LOST = 0.5
 """Share of all progress that must be lost for a rise that stays to be called a divergence."""
 
-RESTART_POINTS = 60
-"""Logged points after a planned restart of the learning rate in which the loss may rise with it."""
+RESTART_POINTS, RESTART_SHARE = 60, 0.02
+"""Logged points after a planned restart of the learning rate, or share of the run, in which the loss may rise with it."""
 
 ABRUPT_SHARE = 0.6
 """Share of its height that an abrupt rise has within three points."""
@@ -75,11 +75,11 @@ def _expected(curves: Curves, loss: Prepared, rise: Rise, aim: Objective) -> str
     if aim is not Objective.ORDINARY and not _abrupt(loss, rise):
         return f"for {aim.value} training a rising loss is not a fault by itself"
     schedule = curves.schedule
-    if schedule is None or schedule.shape != "restarts" or rise.end is None:
+    if schedule is None or rise.end is None:
         return ""
-    onset, reach = int(loss.steps[rise.onset]), RESTART_POINTS * loss.every
-    near = [j for j in schedule.ups if not j.new_maximum and j.step - 2 * loss.every <= onset <= j.step + reach]
-    return f"the schedule restarts the learning rate at step {near[0].step}" if near else ""
+    slack, reach = max(2, rise.width // 2), max(RESTART_POINTS, int(RESTART_SHARE * len(loss)))
+    restart = schedule.restart_near(int(loss.steps[rise.onset]), slack * loss.every, reach * loss.every)
+    return "" if restart is None else f"the schedule restarts the learning rate at step {restart.step}"
 
 
 def _event(loss: Prepared, rise: Rise, expected: str) -> Event:

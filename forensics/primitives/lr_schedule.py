@@ -23,6 +23,10 @@ ZERO = 1e-3
 TAIL = 0.1
 """The last tenth of a run is its tail, where schedules end."""
 
+LOW, REST, AGAIN = 0.35, 0.01, 0.05
+"""A cycle has ended when it is below this share of its peak and fell by less than that in its last fiftieth; the next one begins
+at the same peak, within a twentieth."""
+
 STAIRCASE = 1.5
 """Warmup in stairs has stairs of about equal height: largest over median step at most this, but for the jump itself."""
 
@@ -67,6 +71,14 @@ class LrSchedule:
         """The learning rate in force at a step: the last logged value at or before it."""
         i = int(np.searchsorted(self.steps, step, side="right")) - 1
         return float(self.values[i]) if i >= 0 else None
+
+    def restart_near(self, step: int, slack: float, reach: float = 0.0) -> LrJump | None:
+        """The planned restart that a step lies at: up to ``slack`` steps before it, or ``reach`` after its climb."""
+        if self.shape != "restarts":
+            return None
+        last = len(self.steps) - 1
+        near = (j for j in self.ups if not j.new_maximum and j.step - slack <= step <= int(self.steps[min(j.index + j.ramp, last)]) + max(slack, reach))
+        return next(near, None)
 
     def phase(self, step: int) -> str:
         """warmup, peak, stable, decay, tail, rewarm or zero."""
@@ -186,10 +198,19 @@ def _shape(lr: FloatArray, warm: int, ups: tuple[LrJump, ...]) -> str:
     rest = lr[warm:]
     if len(rest) < 3 or rest.max() - rest.min() <= 1e-6 * rest.max():
         return "constant"
-    if sum(1 for jump in ups if not jump.new_maximum) >= 2:
+    planned = [jump for jump in ups if not jump.new_maximum]
+    if len(planned) >= 2 or (len(planned) == 1 and _second_cycle(lr, planned[0])):
         return "restarts"
     levels = np.unique(np.round(rest / rest.max(), 6))
     if len(levels) <= max(2, len(rest) // 20):
         return "multi-step"
     flat = int(np.argmax(rest < 0.98 * rest.max())) if (rest < 0.98 * rest.max()).any() else len(rest)
     return "warmup-stable-decay" if flat > 0.3 * len(rest) else "decay"
+
+
+def _second_cycle(lr: FloatArray, jump: LrJump) -> bool:
+    """One restart: the learning rate had come to rest near its minimum, goes back to its peak, and falls again."""
+    peak, start = float(lr[: jump.index].max()), max(0, jump.index - max(2, jump.index // 50))
+    at_rest = jump.before <= LOW * peak and float(lr[start] - lr[jump.index - 1]) <= REST * peak
+    after = lr[jump.index + jump.ramp - 1 :]
+    return at_rest and abs(jump.after / peak - 1.0) <= AGAIN and float(after[-1]) < 0.9 * jump.after

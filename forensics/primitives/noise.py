@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.model import FloatArray
-from forensics.primitives.robust import LONG, block_medians, centred_median, pieces, slow_median
+from forensics.primitives.robust import LONG, block_medians, centred_median, pieces, slow_median, stretches
+from forensics.primitives.tails import Tail
 
 WINDOW = 100
 """Points on either side of a change: enough to know a MAD to 12 %."""
@@ -26,7 +27,19 @@ SCORE = 5.0
 """Robust z of the change of log noise."""
 
 SD_OF_LOG_MAD = 1.17
-"""Standard deviation of log MAD of w normal points is this over sqrt(w)."""
+"""Standard deviation of log MAD of w normal points is this over sqrt(w). Heavier tails and correlation only add to it."""
+
+NEAR_MEDIAN = 0.2
+"""Relative distance from the median within which the density of sizes is measured."""
+
+LAGS = 20
+"""Points over which the sizes of the noise may be correlated."""
+
+LIGHT, TESTS = 30.0, 4.0
+"""Degrees of freedom of the score, and independent looks per window."""
+
+CHANCE = 0.01
+"""Accepted chance per run that healthy noise of steady size does this."""
 
 STEADY = 1.6
 """Both halves of the window before a change must agree within this factor: a slow growth is not a change."""
@@ -51,6 +64,7 @@ class NoiseChange:
     after: float
     score: float
     period: int | None
+    p_value: float = 1.0
 
 
 def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) -> list[NoiseChange]:
@@ -76,6 +90,8 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
     change[: window // stride] = 0.0
     change[len(moved) - window // stride :] = 0.0
     score = np.nan_to_num(change, nan=0.0, posinf=0.0, neginf=0.0) / (SD_OF_LOG_MAD * np.sqrt(2.0 / window))
+    doubt = _spread_of_log(size, moved, stride) / SD_OF_LOG_MAD
+    luck = Tail(np.empty(0), LIGHT)
     found: list[NoiseChange] = []
     blocked = np.zeros(n, dtype=bool)
     for k in _highest(score):
@@ -87,10 +103,38 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
         if _early(centre, i) or _own_ratio(values, i, window) < OWN_FACTOR:
             continue
         at = _place(size, i, window)
+        period = swing_period(u[at:] - _level(u[at:]))
+        p_value = luck.p_value(float(score[k]) / (doubt if period is None else 1.0), TESTS * n / window)
+        if p_value > CHANCE or (period is None and _step_ratio(u, at, window) < OWN_FACTOR):
+            continue  # chance; or a bend or a step of the level, which stands out of the slow course on both sides
         blocked[max(0, i - 2 * window) : i + 2 * window] = True
         scale = 1.4826
-        found.append(NoiseChange(at, scale * float(before[k]), scale * float(after[k]), float(score[k]), swing_period(u[at:] - _level(u[at:]))))
+        found.append(NoiseChange(at, scale * float(before[k]), scale * float(after[k]), float(score[k]), period, p_value))
     return sorted(found, key=lambda c: c.index)
+
+
+def _spread_of_log(size: FloatArray, moved: FloatArray, stride: int) -> float:
+    """Standard deviation of the log median of one point's worth: from the density of sizes at their median and their correlation."""
+    local = stretches(np.repeat(moved, stride)[: len(size)] if stride > 1 else moved)
+    own = stretches(size[: len(moved) * stride] if stride > 1 else size)
+    good = local > 0
+    x = np.minimum(own[good] / local[good], 4.0)
+    if len(x) < 4 * LAGS:
+        return SD_OF_LOG_MAD
+    density = float((np.abs(x - 1.0) <= NEAR_MEDIAN).mean()) / (2.0 * NEAR_MEDIAN)
+    sign = np.where(x > 1.0, 0.5, -0.5)
+    rho = np.array([float((sign[:-k] * sign[k:]).mean()) * 4.0 for k in range(1, LAGS + 1)])
+    chance = np.flatnonzero(rho < 2.0 / math.sqrt(len(x)))
+    rho = rho[: chance[0]] if len(chance) else rho
+    return max(SD_OF_LOG_MAD, 0.5 / max(density, 0.1)) * math.sqrt(1.0 + 2.0 * float(rho.sum()))
+
+
+def _step_ratio(u: FloatArray, at: int, window: int) -> float:
+    """Size of the steps between neighbours after over before."""
+    steps = np.abs(np.diff(u[max(0, at - window) : at + window]))
+    middle = min(at, window)
+    before, after = float(np.median(steps[: middle - 1])), float(np.median(steps[middle:]))
+    return after / before if before > 0 else math.inf
 
 
 def _highest(score: FloatArray) -> list[int]:

@@ -159,3 +159,9 @@ class TestSparseScale:
     def test_a_burst_in_which_every_fall_is_a_halving_begins_with_the_first(self) -> None:
         (event,) = loss_scale.detect(curves_of({"loss_scale": 65536.0 / 2.0 ** np.clip((STEPS - 600) // 5, 0, 8)}))
         assert event.onset_step == 605
+
+
+def test_halvings_with_growth_between_them_are_the_scaler_at_work() -> None:
+    position = np.arange(2000) % 40
+    scale = 2.0 ** np.where(position < 25, 17, 16)
+    assert loss_scale.detect(curves_of({"loss_scale": scale})) == []

@@ -145,3 +145,24 @@ def test_a_schedule_that_ran_out_long_before_the_end() -> None:
 
 def test_a_small_but_living_rate_at_the_end_is_planned() -> None:
     assert read(np.maximum(0.97 ** np.arange(N), 1e-5)).zero_from is None
+
+
+def test_a_jump_back_in_the_middle_of_a_decay_is_no_planned_restart() -> None:
+    values = np.concatenate([cosine()[:600], cosine()[:400]])
+    schedule = read(3e-4 * values)
+    assert schedule.shape != "restarts"
+    assert schedule.restart_near(600, 10) is None
+
+
+def test_one_restart_after_a_finished_cycle_is_planned() -> None:
+    schedule = read(3e-4 * np.tile(cosine(N // 2), 2))
+    assert schedule.shape == "restarts"
+    near = schedule.restart_near(505, 10)
+    assert near is not None
+    assert near.step == 500
+    assert schedule.restart_near(700, 10) is None
+
+
+def test_a_triangle_that_comes_again_is_planned() -> None:
+    wave = 1.0 - 0.8 * np.abs((np.arange(N) % 250) / 125 - 1.0)
+    assert read(1e-3 * wave).shape == "restarts"

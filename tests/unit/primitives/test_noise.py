@@ -60,3 +60,18 @@ def test_period_of_a_sine_and_of_noise() -> None:
     assert swing_period(rng.normal(size=500)) is None
     assert swing_period(np.zeros(500)) is None
     assert swing_period(np.ones(5)) is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_correlated_or_heavy_noise_of_steady_size_has_no_change(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    walk = np.zeros(3000)
+    white = rng.standard_t(4.0, 3000)
+    for i in range(1, 3000):
+        walk[i] = 0.6 * walk[i - 1] + white[i]
+    assert changes(np.exp(1.0 + 0.02 * walk)) == []
+
+
+def test_a_step_of_the_level_is_no_change_of_noise() -> None:
+    values = falling(3000, 1, 0.005) * np.where(np.arange(3000) < 1500, 1.0, 1.1)
+    assert changes(values) == []
