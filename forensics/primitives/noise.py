@@ -105,7 +105,7 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
         at = _place(size, i, window)
         period = swing_period(u[at:] - _level(u[at:]))
         p_value = luck.p_value(float(score[k]) / (doubt if period is None else 1.0), TESTS * n / window)
-        if p_value > CHANCE or (period is None and _step_ratio(u, at, window) < OWN_FACTOR):
+        if p_value > CHANCE or (period is None and _step_ratio(u, at, window) < max(OWN_FACTOR, math.exp(0.5 * float(change[k])))):
             continue  # chance; or a bend or a step of the level, which stands out of the slow course on both sides
         blocked[max(0, i - 2 * window) : i + 2 * window] = True
         scale = 1.4826
