@@ -204,7 +204,7 @@ def _change(before: TensorInfo, after: TensorInfo, left: NumberReader, right: Nu
     largest = 0.0
     if sums.top is not None:
         largest, piece, index, old, new, beside = sums.top
-        at = place(piece, index)
+        at = place(piece, index, before.shape)
         others = sorted(sums.peaks)
         next_largest = max(beside, others[-2] if len(others) > 1 else 0.0)
         if before.kind is not TensorKind.BUFFER and sums.elements >= LEAST_ELEMENTS and largest >= JUMP * next_largest > 0 and abs(new) > abs(old):
@@ -254,7 +254,8 @@ def assemble(tensor: TensorInfo, reader: NumberReader) -> Floats:
         if out is None:
             out = np.zeros(tensor.shape, values.dtype)
         start = piece.start or (0,) * len(piece.shape)
-        out[tuple(slice(s, s + n) for s, n in zip(start, piece.shape, strict=True))] = values
+        home = out.reshape(-1) if len(piece.shape) == 1 else out
+        home[tuple(slice(s, s + n) for s, n in zip(start, piece.shape, strict=True))] = values
         covered += values.size
     if out is None or covered < tensor.numel:
         raise ValueError(f"parts of {tensor.name} are missing")

@@ -34,18 +34,77 @@ class Candidate:
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def names_of(groups: Sequence[Sequence[str]], shapes: Shapes, candidates: Sequence[Candidate]) -> dict[str, str]:
-    """Number -> name of a parameter, for numbers in groups, given the shapes of their moments; empty where it is unclear."""
+def names_of(groups: Sequence[Sequence[str]], shapes: Shapes, candidates: Sequence[Candidate], *, ordered: bool = True) -> dict[str, str]:
+    """Number -> name of a parameter, for numbers in groups, given the shapes of their moments; empty where it is unclear.
+
+    ``ordered`` False: the candidates come from a file that keeps them sorted by name, and the order of the model has to be
+    found again.
+    """
     known = [c for c in candidates if not BUFFER.search(c.name)]
-    for pool in (known, list(candidates)):
-        found = _aligned([n for g in groups for n in g], shapes, pool)
-        if found:
-            return found
-        for rule in _SPLITS:
-            found = _split(groups, shapes, pool, rule)
+    if not ordered:
+        for words in (NORM_FIRST, NORM_LAST):
+            found = _in_order(groups, shapes, sorted(known, key=lambda c: _usual_place(c.name, words)))
             if found:
                 return found
+        return {}
+    for pool in (known, list(candidates)):
+        found = _in_order(groups, shapes, pool)
+        if found:
+            return found
     return _interleaved(groups, shapes, known)
+
+
+def _in_order(groups: Sequence[Sequence[str]], shapes: Shapes, pool: Sequence[Candidate]) -> dict[str, str]:
+    found = _aligned([n for g in groups for n in g], shapes, pool)
+    if found:
+        return found
+    return next((found for rule in _SPLITS if (found := _split(groups, shapes, pool, rule))), {})
+
+
+_OUTER = (
+    r"^(?:wte|tok\w*|word_\w+|embed_tokens|embed_in|emb\w*|shared)$",
+    r"^(?:wpe|pos|pos_emb\w*|position\w*|embed_positions)$",
+    r"^(?:token_type_embeddings|segment\w*)$",
+    r"^(?:h|layers?|blocks?|encoder|decoder|stages?|\d+)$",
+    r"^(?:ln_f|norm|norm_f|final_\w+|final\w*|ln_post)$",
+    r"^(?:pooler|lm_head|head|output|classifier|score|proj_out|embed_out|cls)$",
+)
+_ATTENTION = (
+    *(r"^(?:self_attn|self_attention|attn|attention|self|mixer)$", r"^(?:q|q_proj|query|wq|to_q)$", r"^(?:k|k_proj|key|wk|to_k)$"),
+    *(r"^(?:v|v_proj|value|wv|to_v)$", r"^(?:c_attn|qkv|query_key_value|qkv_proj|Wqkv|in_proj\w*)$"),
+    r"^(?:o|o_proj|c_proj|out_proj|wo|proj|dense|to_out|output)$",
+    *(r"^(?:q_norm|q_layernorm)$", r"^(?:k_norm|k_layernorm)$"),
+)
+_MLP = (
+    *(r"^(?:mlp|ffn|feed_forward|intermediate)$", r"^(?:gate_proj|gate|w1)$", r"^(?:up_proj|up|c_fc|fc1|fc_in|dense_h_to_4h|w3|lin1)$"),
+    r"^(?:down_proj|down|c_proj|fc2|fc_out|dense_4h_to_h|w2|lin2|proj)$",
+)
+_NORMS = (r"^(?:ln_1|ln1|norm1|input_layernorm|attention_norm|pre_attn\w*)$", r"^(?:ln_2|ln2|norm2|post_attention_layernorm|ffn_norm|pre_ffn\w*)$")
+_LEAVES = (r"^weight$", r"^bias$")
+
+NORM_FIRST = tuple(re.compile(w, re.IGNORECASE) for w in (*_OUTER, _NORMS[0], *_ATTENTION, _NORMS[1], *_MLP, *_LEAVES))
+NORM_LAST = tuple(re.compile(w, re.IGNORECASE) for w in (*_OUTER, *_ATTENTION, *_MLP, *_NORMS, *_LEAVES))
+"""The order in which the modules of transformers are usually made: GPT-2 and its kin have the norm before the attention, Llama
+and its kin make both norms last. Whatever the order, every shape must fit."""
+
+
+TRANSPARENT = frozenset({"model", "transformer", "gpt_neox", "backbone", "language_model", "base_model", "bert", "roberta", "gpt"})
+"""Modules around everything but the head."""
+
+
+def _usual_place(name: str, words: Sequence[re.Pattern[str]]) -> tuple[int, ...]:
+    """A sorting key by the usual order of modules; layers by their number, what is unknown behind what is known."""
+    key: list[int] = []
+    first = 0
+    for token in name.split("."):
+        if token in TRANSPARENT:
+            continue
+        order = (*range(first, len(words)), *range(first))
+        rank = next((i for i in order if words[i].match(token)), len(words))
+        if words[min(rank, len(words) - 1)].pattern == _MLP[0]:
+            first = rank
+        key += [rank, int(token)] if token.isdecimal() and len(token) < 9 else [rank]
+    return tuple(key)
 
 
 def _fits(number: str, shapes: Shapes, candidate: Candidate) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from forensics.model.checkpoint import Checkpoint
 from forensics.model.damage import Damage
 from forensics.parsers.checkpoints import safetensors, torch_legacy, torch_zip
+from forensics.parsers.checkpoints.folders import layout_of
 from forensics.parsers.checkpoints.opened import LFS_MARK, CheckpointError
 from forensics.parsers.checkpoints.state import describe
 
@@ -25,7 +26,7 @@ STEP_IN_NAME = re.compile(r"(\d{1,15})(?=\D*$)")
 def is_checkpoint(path: Path) -> bool:
     """Whether a file or folder is a checkpoint that can be read here, by its first bytes or its files."""
     try:
-        return path.is_file() and _sniff(path) is not None
+        return layout_of(path) is not None if path.is_dir() else _sniff(path) is not None
     except OSError:
         return False
 
@@ -41,6 +42,8 @@ def read(path: Path | str) -> Checkpoint:
     A file that is of no known format gives a checkpoint of format "unknown" without tensors, and damage that says so.
     """
     path = Path(path)
+    if path.is_dir():
+        return _read_folder(path)
     size = path.stat().st_size
     try:
         format_name = _sniff(path)
@@ -50,6 +53,17 @@ def read(path: Path | str) -> Checkpoint:
     except CheckpointError as problem:
         return Checkpoint(str(path), "unknown", damage=(Damage(str(path), str(problem), "the whole file"),), files=(str(path),), size=size)
     return describe(path, opened.format, opened.tree, [opened], step_in_name(path))
+
+
+def _read_folder(path: Path) -> Checkpoint:
+    try:
+        layout = layout_of(path)
+        if layout is None:
+            raise CheckpointError("no checkpoint folder that is read here: Hugging Face, accelerate, torch.distributed.checkpoint, DeepSpeed and Megatron are")
+        found = layout.read(path)
+    except CheckpointError as problem:
+        return Checkpoint(str(path), "unknown", damage=(Damage(str(path), str(problem), "the whole folder"),), files=(str(path),))
+    return describe(path, found.format, found.tree, found.sources, step_in_name(path))
 
 
 _READERS = {torch_zip.NAME: torch_zip.read, torch_legacy.NAME: torch_legacy.read, safetensors.NAME: safetensors.read}

@@ -38,6 +38,8 @@ FLAT_STATE = re.compile(
 KINDS = {"exp_avg": TensorKind.EXP_AVG, "exp_avg_sq": TensorKind.EXP_AVG_SQ}
 RNG = re.compile(r"(?:^|_)rng|random_state|rng(?:_|$)|tracker_states", re.IGNORECASE)
 LOADER = re.compile(r"data_?loader|sampler|data_state|dataset_state|^loops$|data_iter|consumed_\w*samples|train_loader", re.IGNORECASE)
+ASIDE = re.compile(r"scheduler|rng|random|callbacks|loops|sampler|scaler", re.IGNORECASE)
+"""Parts that count for themselves."""
 MAX_FACTS = 60
 SCAN_DEPTH = 5
 """How deep optimizers, schedulers and the like are looked for."""
@@ -82,7 +84,7 @@ def describe(path: Path, format: str, tree: Any, sources: Sequence[Opened], step
     except TreeError as problem:
         if not damage:
             damage.append(Damage(str(path), f"the tree of values is no checkpoint's: {problem}", "the tensors"))
-    weights = _weights([s for s in stored if not _inside(s.path, found.hidden)])
+    weights = _weights([s for s in stored if not _inside(s.path, found.hidden) and not (s.path[-1:] and s.path[-1] in STEP_KEYS and s.tensor.numel == 1)])
     optimizer = _Optimizer()
     with SmallReads() as small:
         for where, value in found.optimizers:
@@ -141,7 +143,9 @@ def _scan(value: Any, path: tuple[str, ...], found: _Found, depth: int) -> None:
         return
     for key, child in entries.items():
         here = (*path, key)
-        if RNG.search(key) and not (isinstance(child, Tensor) and len(child.shape) > 1):
+        if key == "callbacks":
+            found.hidden.add(here)
+        elif RNG.search(key) and not (isinstance(child, Tensor) and len(child.shape) > 1):
             found.rng += _generators(key, child)
             found.hidden.add(here)
         elif LOADER.search(key):
@@ -175,7 +179,7 @@ def _is_scheduler(entries: Mapping[str, Any], name: str) -> bool:
 
 def _generators(key: str, value: Any) -> list[str]:
     if is_container(value) and not isinstance(value, (list, tuple)):
-        inside = [k for k, v in children(value) if v is not None]
+        inside = [k for k, v in children(value) if v is not None and k not in STEP_KEYS]
         if inside:
             return inside
     if isinstance(value, (list, tuple)) and value and is_container(value[0]) and not isinstance(value[0], (list, tuple)):
@@ -287,7 +291,12 @@ def _names(groups: list[dict[str, Any]], numbers: list[list[str]], state: Mappin
             continue
         seen.add(place)
         pool.append(Candidate(weight.name, weight.tensor.shape))
-    return names_of(numbers, shapes, pool)
+    return names_of(numbers, shapes, pool, ordered=not _sorted_file(weights))
+
+
+def _sorted_file(weights: Sequence[_Weight]) -> bool:
+    """Whether the weights come from files that keep tensors sorted by name, whatever their order in the model."""
+    return any(w.tensor.pieces and w.tensor.pieces[0].path.endswith(".safetensors") for w in weights[:1])
 
 
 def _group(group: Mapping[str, Any], params: tuple[str, ...], small: SmallReads) -> ParamGroup:
@@ -314,7 +323,7 @@ def _flat_moments(weights: Sequence[_Weight], small: SmallReads, out: _Optimizer
     rest = [w for w in weights if not any(w is f for f, _ in found)] if len(found) < 2000 else [w for w in weights if not FLAT_STATE.match(w.name)]
     numbers = sorted({m["param"] for _, m in found if m["param"].isdecimal()}, key=int)
     shapes = {m["param"]: w.tensor.shape for w, m in found if m["what"] in KINDS}
-    names = names_of([numbers], shapes, [Candidate(w.name, w.tensor.shape) for w in rest]) if numbers else {}
+    names = names_of([numbers], shapes, [Candidate(w.name, w.tensor.shape) for w in rest], ordered=not _sorted_file(rest)) if numbers else {}
     for weight, match in found:
         taken.add(weight.key)
         name = names.get(match["param"]) or _unnamed(match["param"])
@@ -346,7 +355,7 @@ def _step(tree: Any, small: SmallReads) -> tuple[int | None, str]:
                 if number is not None:
                     return number, ".".join((*path, key))
         level = [((*path, k), v) for path, value in level for k, v in _parts(value) if is_container(v) and not isinstance(v, (list, tuple))]
-        level = [(path, v) for path, v in level if not is_optimizer(dict(children(v))) and path[-1] not in MODEL_KEYS and "scheduler" not in path[-1]]
+        level = [(path, v) for path, v in level if not is_optimizer(dict(children(v))) and path[-1] not in MODEL_KEYS and not ASIDE.search(path[-1])]
     return None, ""
 
 
@@ -389,7 +398,7 @@ HARMLESS = re.compile(
     r"^(?:collections\.(?:OrderedDict|defaultdict|Counter|deque)|builtins\.(?:set|frozenset|list|dict|tuple|complex|slice|bytearray|bytes|int|float|str|bool|object|getattr)"
     r"|_codecs\.encode|torch\.(?:\w*Storage|Size|device|(?:b?float|u?int|complex|bool|q?u?int)\w*)|torch\.storage\.\w+|torch\._utils\._rebuild\w+|torch\._tensor\._rebuild\w+"
     r"|torch\.serialization\._get_layout|torch\.nn\.parameter\.Parameter|torch\.Tensor|numpy\.(?:_?core)\.multiarray\.(?:_reconstruct|scalar)|numpy\.(?:ndarray|dtype)|numpy\.dtypes\.\w+"
-    r"|pathlib\.\w+|pathlib\._local\.\w+|copyreg\._reconstructor|argparse\.Namespace|types\.SimpleNamespace|datetime\.\w+)$"
+    r"|torch\.distributed\.checkpoint\.[\w.]+|pathlib\.\w+|pathlib\._local\.\w+|copyreg\._reconstructor|argparse\.Namespace|types\.SimpleNamespace|datetime\.\w+)$"
 )
 """Names that a checkpoint of tensors and settings has."""
 

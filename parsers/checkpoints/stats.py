@@ -138,7 +138,7 @@ def measure_tensor(tensor: TensorInfo, reader: NumberReader) -> TensorStats:
     finite = sums.elements - sums.bad
     if gap is not None and finite >= LEAST_ELEMENTS and _suspect(sums, finite):
         outliers = _outliers(tensor, reader, sums, gap)
-    first_bad = None if sums.first_bad is None else place(*sums.first_bad)
+    first_bad = None if sums.first_bad is None else place(*sums.first_bad, tensor.shape)
     return TensorStats(sums.elements, math.sqrt(sums.squares), sums.peak, sums.bad, sums.zeros, outliers, first_bad)
 
 
@@ -147,8 +147,10 @@ def _suspect(sums: _Pass, count: int) -> bool:
     return sums.peak > SUSPECT * math.sqrt(sums.squares / count) or sums.peak**2 > DOMINANT * sums.squares
 
 
-def place(piece: Piece, at: int) -> tuple[int, ...]:
-    """The index in the whole tensor of element ``at`` of a piece."""
+def place(piece: Piece, at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index in the whole tensor of element ``at`` of a piece; a piece may be a part of the tensor as if that were flat."""
+    if len(piece.shape) == 1 and len(shape) != 1:
+        return tuple(int(i) for i in np.unravel_index((piece.start[0] if piece.start else 0) + at, shape)) if shape else ()
     inside = np.unravel_index(at, piece.shape) if piece.shape else ()
     start = piece.start or (0,) * len(piece.shape)
     return tuple(int(i) + s for i, s in zip(inside, start, strict=True))
@@ -175,7 +177,7 @@ def _outliers(tensor: TensorInfo, reader: NumberReader, sums: _Pass, gap: float)
         if top[count - 1].size >= gap * usual:
             if usual == 0.0:
                 return ()
-            return tuple(_outlier(tensor.dtype, t, usual) for t in top[:count])
+            return tuple(_outlier(tensor, t, usual) for t in top[:count])
     return ()
 
 
@@ -186,9 +188,9 @@ def _largest(piece: Piece, start: int, values: Floats) -> list[_Top]:
     return [_Top(float(sizes[i]), float(values[i]), piece, start + int(i)) for i in where]
 
 
-def _outlier(dtype: str, top: _Top, usual: float) -> Outlier:
-    flip = flipped_bit(dtype, top.value, usual)
-    return Outlier(place(top.piece, top.at), top.value, usual, *(flip or (None, None)))
+def _outlier(tensor: TensorInfo, top: _Top, usual: float) -> Outlier:
+    flip = flipped_bit(tensor.dtype, top.value, usual)
+    return Outlier(place(top.piece, top.at, tensor.shape), top.value, usual, *(flip or (None, None)))
 
 
 EXPONENTS = {"float64": (np.uint64, np.float64, 52, 63), "float32": (np.uint32, np.float32, 23, 31), "float16": (np.uint16, np.float16, 10, 15)}
