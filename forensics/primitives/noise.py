@@ -52,7 +52,7 @@ OWN_FACTOR = 1.3
 """Growth in the signal's own unit that must go with the growth on the comparison scale."""
 
 DESCENT = 4.0
-"""A fall over the window before by more than this many new standard deviations is the descent of early training."""
+"""A fall over the windows before and after by more than this many new standard deviations is the descent of early training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _trend(u: FloatArray, centre: FloatArray) -> FloatArray:
 
 def _descending(centre: FloatArray, at: int, window: int, after: float) -> bool:
     """In the first steep descent the noise grows from nothing on every run."""
-    return float(centre[max(0, at - window)] - centre[at]) > DESCENT * 1.4826 * after
+    return float(centre[max(0, at - window)] - centre[min(at + window, len(centre) - 1)]) > DESCENT * 1.4826 * after
 
 
 def _early(centre: FloatArray, at: int) -> bool:

@@ -28,7 +28,7 @@ from forensics.primitives.robust import (
     slow_trailing,
     stretches,
 )
-from forensics.primitives.tails import Tail
+from forensics.primitives.tails import FEW, Tail
 
 BEFORE = 24
 """Blocks in the window before a point."""
@@ -54,8 +54,8 @@ SCORE = 4.0
 CHANCE = 0.01
 """Accepted chance per run and curve that the largest healthy fluctuation is taken for a rise."""
 
-GIANT, GIANT_RATIO = 8.0, 2.0
-"""Robust z of a single point that no healthy curve was seen to reach, and how many times its deepest fall it must be."""
+GIANT, SMALL_GIANT, GIANT_RATIO = 10.0, 8.0, 2.0
+"""Robust z of a single point that no healthy curve was seen to reach, on a short curve, and how many times its deepest fall it must be."""
 
 FIRST_POINTS = 12
 """Points in which a jump is looked for without a window before it."""
@@ -253,7 +253,7 @@ def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     scores = point_scores(u, noise)
     likely = np.flatnonzero(scores >= GIANT / 2)
     scores[likely] = [max(scores[i], _lone_score(u, noise, i)) for i in likely[:MANY].tolist()] + scores[likely[MANY:]].tolist()
-    high = likely[scores[likely] >= GIANT]
+    high = likely[scores[likely] >= (GIANT if len(scores) >= FEW + BEFORE else SMALL_GIANT)]
     if len(high) == 0 or len(scores) < 2 * BEFORE:
         return []
     known = np.nan_to_num(scores, nan=0.0)
