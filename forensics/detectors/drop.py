@@ -34,6 +34,9 @@ LASTING = 0.6
 WORTH = 0.05
 """Share of the loss that an unexpected fall must be worth to be a warning."""
 
+WON = 0.1
+"""Loss of a discriminator below which it tells everything apart (catalogue); 0.69 per term is a draw."""
+
 SHARE = 0.1
 """Share of all progress so far that a drop must be worth."""
 
@@ -102,7 +105,7 @@ def _event(curves: Curves, loss: Prepared, index: int) -> Event:
     level = float(np.median(loss.values[index : index + NEAR]))
     return Event(
         kind=EventKind.DROP,
-        severity=Severity.WARNING if _worth(loss, base, level) and not _expected(curves, step, loss.every) else Severity.INFO,
+        severity=Severity.WARNING if _alarming(curves, loss, step, base, level) else Severity.INFO,
         confidence=0.9,
         signal=loss.name,
         onset_step=step,
@@ -116,8 +119,12 @@ def _event(curves: Curves, loss: Prepared, index: int) -> Event:
     )
 
 
-def _expected(curves: Curves, step: int, every: float) -> bool:
-    return _epoch_turns(curves, step, every) or objective(curves.run) is not Objective.ORDINARY
+def _alarming(curves: Curves, loss: Prepared, step: int, base: float, level: float) -> bool:
+    """Nothing explains the fall; in a game of two, one of them has won it."""
+    aim = objective(curves.run)
+    if aim is Objective.ADVERSARIAL:
+        return loss.log and level < WON <= base
+    return aim is Objective.ORDINARY and _worth(loss, base, level) and not _epoch_turns(curves, step, loss.every)
 
 
 def _epoch_turns(curves: Curves, step: int, every: float) -> bool:

@@ -59,6 +59,9 @@ WON = 0.1
 POINTS = 100
 """Logged points before the event over which it must have been that low (catalogue: 500 steps)."""
 
+FEWEST = 20
+"""... or after the event, where the event is its fall."""
+
 DISCRIMINATOR = ("d", "disc", "discriminator", "critic")
 GENERATOR = ("g", "gen", "generator")
 """Words of names that say whose loss it is."""
@@ -72,13 +75,15 @@ def examine(view: View) -> Examination:
         found.missing.append("the losses of discriminator and generator apart")
         return found
     at = opponent.at(view.anchor)
-    window = opponent.values[max(0, at - POINTS) : at]
-    if len(window) < POINTS:
+    fell = view.event.kind is EventKind.DROP
+    window = opponent.values[at : at + POINTS] if fell else opponent.values[max(0, at - POINTS) : at]
+    if len(window) < (FEWEST if fell else POINTS):
         return found
     level = float(np.median(window))
     if not 0 <= level < WON:
         return found.exclude(f"the discriminator's loss was {level:.3g} before the event: it had not won")
-    found.supports(weights.REQUIRED, f"the discriminator's loss was {level:.2g} over {POINTS} logged steps: it tells everything apart ({opponent.name})")
+    text = f"the discriminator's loss was {level:.2g} over {len(window)} logged steps: it tells everything apart ({opponent.name})"
+    found.supports(weights.STRONG if fell else weights.REQUIRED, text, step=view.anchor)
     trend = trend_before(generator, view.anchor)
     if trend is not None and trend.rises:
         text = f"the generator's loss drifted from {trend.start:.3g} to {trend.end:.3g} since step {trend.first_step} ({generator.name})"

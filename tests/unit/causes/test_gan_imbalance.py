@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from cause_events import ask
-from cause_runs import Story, bad_batch, holds, silent
+from cause_runs import Story, bad_batch, examine, holds, silent
 
 from forensics.causes.architecture import gan_imbalance as rule
 from forensics.model import EventKind
@@ -33,3 +33,15 @@ def test_a_run_without_opponents_is_not_its_matter() -> None:
         found = ask(rule, story.run("loss_G"), EventKind.SPIKE)
         assert silent(found)
         assert any("discriminator" in need for need in found.missing)
+
+
+def test_the_fall_of_its_loss_is_the_event() -> None:
+    story = game(1.0)
+    story.more["loss_D"] = story.more["loss_D"] * story.step_to(0.02)
+    assert holds(examine(rule, story.run("loss")))
+
+
+def test_a_fall_that_leaves_it_in_the_game_is_none() -> None:
+    story = game(1.0)
+    story.more["loss_D"] = story.more["loss_D"] * story.step_to(0.4)
+    assert ask(rule, story.run("loss"), EventKind.DROP).excluded
