@@ -48,8 +48,8 @@ def rank(examined: Sequence[Examined], kind: EventKind, event: str) -> Ranking:
             rejected.append(Rejected(item.cause, event, item.excluded))
         elif item.supporting:
             evidence = sum(e.weight for e in item.supporting) + sum(e.weight for e in item.against)
-            standing.append((weights.prior(item.cause, kind) + evidence, item))
-    total = math.exp(weights.UNKNOWN_CAUSE) + sum(math.exp(odds) for odds, _ in standing)
+            standing.append((weights.SHARPNESS * (weights.prior(item.cause, kind) + evidence), item))
+    total = math.exp(weights.SHARPNESS * weights.UNKNOWN_CAUSE) + sum(math.exp(odds) for odds, _ in standing)
     ranked = sorted(((math.exp(odds) / total, item) for odds, item in standing), key=lambda r: (-r[0], r[1].part is not Part.TRIGGER, r[1].cause))
     hypotheses = []
     for score, item in ranked:

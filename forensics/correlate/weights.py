@@ -40,6 +40,9 @@ BASE = -1.5
 FIRST = 0.5
 """Prior of the causes to look at first for a kind of event (the catalogue's symptom index)."""
 
+SHARPNESS = 1.4
+"""Factor on all log-odds before they become scores: weights say what counts more, this says how much all of it is worth."""
+
 UNDETERMINED_TOP = 0.4
 """A best score below this is no answer."""
 

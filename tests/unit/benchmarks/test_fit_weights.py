@@ -33,20 +33,20 @@ def test_no_candidate_is_no_answer() -> None:
 
 def test_scores_are_those_of_the_ranking() -> None:
     model = Model([fault("x", right="a")])
-    odds = np.array([weights.BASE + weights.STRONG, weights.BASE + 2 * weights.HINT, weights.UNKNOWN_CAUSE])
+    odds = weights.SHARPNESS * np.array([weights.BASE + weights.STRONG, weights.BASE + 2 * weights.HINT, weights.UNKNOWN_CAUSE])
     assert model.scores(fault("x", right="a").events[0], model.hand) == pytest.approx(np.exp(odds) / np.exp(odds).sum())
 
 
 def test_a_strong_pull_keeps_the_table() -> None:
     faults = [fault("x", right="b")] * 5
     model = Model(faults)
-    assert model.fit(faults, 1e6) == pytest.approx(model.hand, abs=1e-3)
+    assert model.fit(faults, 1e6, range(len(NAMES))) == pytest.approx(model.hand, abs=1e-3)
 
 
 def test_faults_that_contradict_a_weight_lower_it() -> None:
     faults = [fault("x", right="b")] * 20
     model = Model(faults)
-    fitted = model.fit(faults, 0.1)
+    fitted = model.fit(faults, 0.1, range(len(NAMES)))
     assert fitted[NAMES.index("STRONG")] < weights.STRONG
     assert model.loss(faults, fitted) < model.loss(faults, model.hand)
     assert model.judge(faults, [fitted] * 20)[1] == 1.0

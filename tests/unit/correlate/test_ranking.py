@@ -32,8 +32,8 @@ def test_a_cause_without_evidence_is_not_ranked() -> None:
 
 def test_scores_are_a_softmax_with_an_unknown_cause() -> None:
     scores = ranked(examined("a", 3.0), examined("b", 2.0))
-    odds = {"a": math.exp(weights.BASE + 3.0), "b": math.exp(weights.BASE + 2.0)}
-    total = math.exp(weights.UNKNOWN_CAUSE) + sum(odds.values())
+    odds = {"a": math.exp(weights.SHARPNESS * (weights.BASE + 3.0)), "b": math.exp(weights.SHARPNESS * (weights.BASE + 2.0))}
+    total = math.exp(weights.SHARPNESS * weights.UNKNOWN_CAUSE) + sum(odds.values())
     assert scores == {name: pytest.approx(value / total, abs=1e-4) for name, value in odds.items()}
     assert sum(scores.values()) < 1
 
