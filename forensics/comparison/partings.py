@@ -109,6 +109,8 @@ def _apart(x: FloatArray, y: FloatArray) -> int | None:
     p, q = x[usable], y[usable]
     if len(p) < FEWEST:
         return broken
+    size = max(float(np.abs(p).max()), float(np.abs(q).max()), 1e-300)
+    p, q = p / size, q / size  # squares of huge numbers are none
     positive = (p > 0).all() and (q > 0).all()
     d = np.log(p) - np.log(q) if positive else p - q
     floor = FLOOR if positive else FLOOR * max(float(np.median(np.abs(p))), 1e-12)

@@ -107,7 +107,10 @@ def habit(run: Run, loss: Prepared, onset: int, attempts: int | None) -> Habit |
 
 def counts(ids: FloatArray) -> bool:
     """Ids that only count steps: they are equal in any two runs and say nothing about what was in the batches."""
-    return len(ids) > 1 and float((np.diff(ids) == np.median(np.diff(ids))).mean()) >= COUNTED
+    if len(ids) < 2 or not np.isfinite(ids).all():
+        return False
+    strides = np.diff(ids)
+    return float((strides == np.median(strides)).mean()) >= COUNTED
 
 
 def at_least(hits: int, points: int, marked: int, drawn: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -101,15 +102,15 @@ def _half_precision(plain: Mapping[str, object]) -> bool | None:
 
 
 def _number(plain: Mapping[str, object], aliases: tuple[str, ...]) -> float | None:
+    """The first of the names with a finite number; a configuration may hold anything."""
     for alias in aliases:
         value = plain.get(alias)
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             continue
-        if isinstance(value, (int, float)):
-            return float(value)
-        if isinstance(value, str):
-            try:
-                return float(value)
-            except ValueError:
-                continue
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            continue
+        if math.isfinite(number):
+            return number
     return None

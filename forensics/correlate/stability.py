@@ -39,6 +39,7 @@ def _score(run: Run, role: str, window: int, sds: float) -> float | None:
     values = values[np.isfinite(values)]
     if len(values) <= window:
         return None
+    values = values / max(float(np.abs(values).max()), 1e-300)  # squares of huge losses are no numbers
     shifted = values - values.mean()
     total = np.concatenate([[0.0], np.cumsum(shifted)])
     squares = np.concatenate([[0.0], np.cumsum(shifted**2)])

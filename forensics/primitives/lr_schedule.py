@@ -170,7 +170,7 @@ def _drops(steps: IntArray, lr: FloatArray, warm: int) -> tuple[LrJump, ...]:
     found = []
     for i in range(warm + 1, len(lr)) if len(lr) < 1000 else _steep(lr, warm):
         if lr[i - 1] > 0 and lr[i] * JUMP <= lr[i - 1]:
-            factor = lr[i - 1] / lr[i] if lr[i] > 0 else float("inf")
+            factor = float(lr[i - 1]) / float(lr[i]) if lr[i] > 0 else float("inf")
             found.append(LrJump(i, int(steps[i]), float(lr[i - 1]), float(lr[i]), float(factor), False, None, 1))
     return tuple(found)
 
