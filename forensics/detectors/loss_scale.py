@@ -67,7 +67,7 @@ def _lone(falls: IntArray, values: FloatArray) -> bool:
     """The first fall is one halving, and the next one comes much later than those after it follow each other."""
     gaps = np.diff(falls)
     halving = values[falls[0] - 1] <= HALVING * values[falls[0]]
-    rest = np.log2(values[falls[1] - 1] / values[falls[-1]])
+    rest = np.log2(values[falls[1] - 1]) - np.log2(values[falls[-1]])
     usual = float(np.median(gaps[1:])) if len(gaps) > 1 else 1.0
     return bool(halving and rest >= BURST and gaps[0] > LONE * usual)
 
@@ -75,7 +75,7 @@ def _lone(falls: IntArray, values: FloatArray) -> bool:
 def _event(name: str, curve: Curve, burst: IntArray) -> Event | None:
     first, last = int(burst[0]), int(burst[-1])
     before, after = float(curve.values[first - 1]), float(curve.values[last])
-    halvings = float(np.log2(before / after))
+    halvings = float(np.log2(before) - np.log2(after))
     if halvings < BURST or (last - first >= QUICK_POINTS and halvings < SLOW_BURST):
         return None
     later = curve.values[last : last + 200]
