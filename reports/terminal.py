@@ -82,7 +82,9 @@ def _event(console: Console, event: EventView) -> None:
         _undetermined(console, event)
         return
     _hypothesis(console, event.best)
-    _others(console, "then", event.hypotheses[1:3])
+    rivals, helpers = _parted(event.best, event.hypotheses[1:])
+    _others(console, "with", helpers[:2])
+    _others(console, "or", rivals[:2])
 
 
 def _related(related: tuple[RelatedView, ...]) -> Text:
@@ -112,6 +114,12 @@ def _hypothesis(console: Console, best: HypothesisView) -> None:
         _row(console, "do", Text(best.remedy))
     if best.replay:
         _row(console, "confirm", Text(best.replay))
+
+
+def _parted(best: HypothesisView, others: tuple[HypothesisView, ...]) -> tuple[list[HypothesisView], list[HypothesisView]]:
+    """Rivals of the best explanation, and what may have helped it: the reason for the fragility, or what made it larger, is no rival."""
+    helpers = [o for o in others if o.role not in {best.role, "trigger"} and not o.against]
+    return [o for o in others if o not in helpers], helpers
 
 
 def _fact(fact: EvidenceView, mark: str, style: str) -> tuple[Text, Text]:

@@ -53,7 +53,7 @@ def rank(examined: Sequence[Examined], kind: EventKind, event: str) -> Ranking:
     ranked = sorted(((math.exp(odds) / total, item) for odds, item in standing), key=lambda r: (-r[0], r[1].part is not Part.TRIGGER, r[1].cause))
     hypotheses = []
     for score, item in ranked:
-        if score < weights.SHOWN:
+        if score < weights.SHOWN and not _helps(item, ranked[0][1]):
             rejected.append(Rejected(item.cause, event, _weak(item)))
         else:
             hypotheses.append(_hypothesis(score, item))
@@ -61,6 +61,12 @@ def rank(examined: Sequence[Examined], kind: EventKind, event: str) -> Ranking:
     second = hypotheses[1].score if len(hypotheses) > 1 else 0.0
     undetermined = best < weights.UNDETERMINED_TOP or best - second < weights.UNDETERMINED_MARGIN
     return Ranking(tuple(hypotheses), tuple(rejected), undetermined)
+
+
+def _helps(item: Examined, best: Examined) -> bool:
+    """A reason for the fragility, or for the size, that stands on its own evidence is no rival of a trigger and not rejected by it."""
+    evidence = sum(e.weight for e in item.supporting)
+    return best.part is Part.TRIGGER and item.part is not Part.TRIGGER and not item.against and evidence >= weights.REQUIRED
 
 
 def _hypothesis(score: float, item: Examined) -> Hypothesis:

@@ -7,6 +7,7 @@ import numpy as np
 from forensics.correlate.move import LEAD_POINTS
 from forensics.correlate.view import View
 from forensics.model import Event, Related
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 WATCHED = (
@@ -71,6 +72,6 @@ def related(view: View) -> tuple[Related, ...]:
             continue
         lag = _resolved(moved.onset_step - reference, max(signal.every, view.every))
         unit = ", divided by the loss scale" if signal.unscaled else ""
-        change = f"{signal.name} rose to {moved.factor:.3g} times its level ({moved.baseline:.4g} to {moved.peak:.4g}{unit})"
+        change = f"{signal.name} rose to {number(moved.factor)} times its level ({moved.baseline:.4g} to {moved.peak:.4g}{unit})"
         found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, change)
     return tuple(sorted(found.values(), key=lambda r: (r.onset_step, r.signal))[:MOST])

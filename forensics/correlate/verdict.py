@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from forensics.model import Absent, Event, EventKind, Run, Severity
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 _WHAT = {
@@ -47,7 +48,11 @@ def verdict(run: Run, events: Sequence[Event]) -> str:
     sentence = f"At step {worst.onset_step:,} {_what(run, worst)}"
     if worst.hypotheses and not worst.undetermined:
         best = worst.hypotheses[0]
-        sentence += f"; best explanation: {_lower(best.title)} ({best.cause}, {best.score:.0%})"
+        itself = worst.kind is EventKind.LR_ANOMALY and best.cause == "lr_rewarm_or_jump"
+        if itself:  # saying it twice explains nothing
+            sentence += f"; whatever sets it is at fault ({best.cause}, {best.score:.0%})"
+        else:
+            sentence += f"; best explanation: {_lower(best.title)} ({best.cause}, {best.score:.0%})"
     elif worst.hypotheses:
         names = " or ".join(f"{_lower(h.title)} ({h.cause}, {h.score:.0%})" for h in worst.hypotheses[:2])
         fit = "fits" if len(worst.hypotheses) == 1 else "fit"
@@ -85,7 +90,7 @@ def _sizes(event: Event) -> str:
     """From which value to which, where that says how bad it is."""
     if event.kind not in _SIZED or event.baseline is None or event.peak is None or not math.isfinite(event.baseline + event.peak):
         return ""
-    return f" ({event.baseline:.4g} to {event.peak:.4g})"
+    return f" ({number(event.baseline, 4)} to {number(event.peak, 4)})"
 
 
 def _quiet(run: Run) -> str:

@@ -44,6 +44,7 @@ import numpy as np
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import lead_of, part_of, together
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -86,7 +87,7 @@ def examine(view: View) -> Examination:
     if lead is not None and not 1 <= lead <= LEAD * max(1.0, view.every):
         found.contradicts(weights.DOUBT, "the surge did not come before the loss", Role.GRAD_NORM_GROUP, move.onset_step)
     elif lead is not None:
-        text = f"{group.name} rose to {move.factor:.3g} times its level {lead} steps before the loss"
+        text = f"{group.name} rose to {number(move.factor)} times its level {lead} steps before the loss"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM_GROUP, move.onset_step, move.peak)
     whole = view.curves.get(Role.GRAD_NORM)
     if whole is None:

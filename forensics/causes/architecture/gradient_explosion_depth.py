@@ -49,6 +49,7 @@ from __future__ import annotations
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -77,10 +78,10 @@ def examine(view: View) -> Examination:
         text = f"the gradient norm at least doubled at each of {grad.grew} successive logged steps"
         found.supports(weights.STRONG, text, Role.GRAD_NORM, grad.peak_step)
     elif view.event.kind in {EventKind.DIVERGENCE, EventKind.NON_FINITE} and view.rise is not None:
-        text = f"the gradient norm grew with the loss to {grad.factor:.3g} times its level"
+        text = f"the gradient norm grew with the loss to {number(grad.factor)} times its level"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.peak_step)
     else:
-        found.supports(weights.SUPPORT, f"the gradient norm reached {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
+        found.supports(weights.SUPPORT, f"the gradient norm reached {number(grad.factor)} times its level", Role.GRAD_NORM, grad.peak_step)
     if signs.precursor(view):
         found.supports(weights.SUPPORT, f"it left its level {view.grad_lead} steps before the loss", Role.GRAD_NORM, grad.onset_step)
     elif view.grad_lead == 0 and signs.brief(view):

@@ -47,6 +47,7 @@ from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.correlate.trends import deviation, logged
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -100,7 +101,7 @@ def examine(view: View) -> Examination:
     if grad is not None and MODEST[0] <= grad.settled <= MODEST[1]:
         found.supports(weights.SUPPORT, f"the gradient norm is {grad.settled:.2f} times its level and stays there", Role.GRAD_NORM)
     elif grad is not None and grad.factor >= 10:
-        found.contradicts(weights.DOUBT, f"the gradient norm rose to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
+        found.contradicts(weights.DOUBT, f"the gradient norm rose to {number(grad.factor)} times its level", Role.GRAD_NORM, grad.peak_step)
     found.missing.append("the loss of every sample: with part of the labels wrong it has two humps")
     found.remedy = f"Compare inputs and targets of the batches from step {view.onset} on; repair the join, or drop the part, and resume from before it."
     return found

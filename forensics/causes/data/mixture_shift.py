@@ -49,6 +49,7 @@ from __future__ import annotations
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -98,7 +99,7 @@ def _against(found: Examination, view: View) -> None:
     if signs.explained_by_loss(view):
         found.supports(weights.HINT, "the gradient norm rose no more than the loss: the errors are larger, not the weights other", Role.GRAD_NORM)
     elif grad is not None and grad.factor >= signs.SURGE and signs.unprecedented(view):
-        found.contradicts(weights.AGAINST, f"the gradient norm rose to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
+        found.contradicts(weights.AGAINST, f"the gradient norm rose to {number(grad.factor)} times its level", Role.GRAD_NORM, grad.peak_step)
     elif signs.gradient_upset(view):
         found.contradicts(weights.DOUBT, "the gradient norm stayed up with the loss", Role.GRAD_NORM)
     if signs.precursor(view):

@@ -52,6 +52,7 @@ from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.correlate.ranks import outlier, per_rank
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -80,11 +81,11 @@ def examine(view: View) -> Examination:
         return found if rotten else found.exclude(reason)
     sharp = grad.grew <= 1 or grad.first_factor >= 0.5 * grad.factor
     if grad.factor >= signs.SURGE and sharp and not signs.precursor(view) and signs.unprecedented(view) and not signs.explained_by_loss(view):
-        text = f"the gradient norm jumped to {grad.first_factor:.3g} times its level within three logged steps, without a precursor"
+        text = f"the gradient norm jumped to {number(grad.first_factor)} times its level within three logged steps, without a precursor"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.onset_step)
     elif grad.factor >= signs.SURGE:
         weight = weights.SUPPORT if view.rise is None else weights.HINT
-        found.supports(weight, f"the gradient norm went to {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step)
+        found.supports(weight, f"the gradient norm went to {number(grad.factor)} times its level", Role.GRAD_NORM, grad.peak_step)
     if signs.gradient_upset(view) and view.rise is not None and signs.sudden(view):
         text = "loss and gradient norm then decayed over tens of steps: a stored number was hit and is being relearned"
         found.supports(weights.SUPPORT, text, Role.GRAD_NORM)

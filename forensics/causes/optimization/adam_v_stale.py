@@ -54,6 +54,7 @@ from __future__ import annotations
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -86,7 +87,7 @@ def examine(view: View) -> Examination:
     if signs.gradient_upset(view):
         found.supports(weights.SUPPORT, "the gradient norm rose with the loss and stayed up: a step threw the weights off", Role.GRAD_NORM)
     elif grad is not None and grad.onset_step is not None and grad.factor >= 2 and not signs.gradient_calm_while_loss_away(view):
-        found.supports(weights.SUPPORT, f"the gradient norm rose with the loss, x{grad.factor:.3g}", Role.GRAD_NORM, grad.peak_step)
+        found.supports(weights.SUPPORT, f"the gradient norm rose with the loss, x{number(grad.factor)}", Role.GRAD_NORM, grad.peak_step)
     if loss.half_life is not None and 1 < loss.half_life <= QUICK_POINTS and grad is not None and grad.factor < signs.SURGE:
         found.supports(weights.SUPPORT, f"half of the rise was gone after {loss.half_life} logged steps", Role.LOSS)
     elif loss.half_life is not None and grad is not None and grad.echo <= 1.4 and grad.factor >= 2 and view.event.recovered:
@@ -111,7 +112,7 @@ def _others(found: Examination, view: View) -> None:
     if signs.nothing_relearned(view):
         found.contradicts(weights.AGAINST, "the loss kept its new level: one large step is made good", Role.LOSS)
     if view.grad is not None and view.grad.factor >= signs.SURGE:
-        text = f"a gradient of {view.grad.factor:.3g} times the usual is more than one large step brings"
+        text = f"a gradient of {number(view.grad.factor)} times the usual is more than one large step brings"
         found.contradicts(weights.DOUBT, text, Role.GRAD_NORM, view.grad.peak_step)
     if view.schedule is not None and view.schedule.phase(view.anchor) == "warmup":
         found.contradicts(weights.DOUBT, "during warmup the second moment is young, not stale", Role.LR)

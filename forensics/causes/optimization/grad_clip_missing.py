@@ -51,6 +51,7 @@ from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.correlate.clipping import State
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -79,13 +80,14 @@ def examine(view: View) -> Examination:
         return found.exclude(view.clipping.sentence)
     off = settings.clip_logged and not settings.clip
     if settings.clip and settings.clip <= LOOSE * grad.baseline:
-        text = f"gradients are clipped at {settings.clip:g}, which bounds a norm of {grad.peak:.3g}"
+        text = f"gradients are clipped at {settings.clip:g}, which bounds a norm of {number(grad.peak)}"
         found.contradicts(weights.AGAINST, text, Role.GRAD_NORM, grad.peak_step)
     elif off or settings.clip:
         found.supports(weights.REQUIRED, "clipping is off" if off else f"the threshold {settings.clip:g} is far above the usual {grad.baseline:.3g}")
     else:
         found.missing.append("the clipping threshold (max_grad_norm) in the configuration")
-    found.supports(weights.SUPPORT, f"the gradient norm reached {grad.peak:.3g}, {grad.factor:.3g} times its level", Role.GRAD_NORM, grad.peak_step, grad.peak)
+    text = f"the gradient norm reached {number(grad.peak)}, {number(grad.factor)} times its level"
+    found.supports(weights.SUPPORT, text, Role.GRAD_NORM, grad.peak_step, grad.peak)
     lead = view.grad_lead
     if view.rise is not None and lead is not None and 1 <= lead <= 3:
         found.supports(weights.SUPPORT, "the loss followed within three steps", Role.LOSS, view.anchor)

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.model import Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -77,7 +78,7 @@ def examine(view: View) -> Examination:
     if view.rise is not None and lag >= 0:
         found.supports(weights.SUPPORT, f"the loss rose {lag} step{'' if lag == 1 else 's'} after it", Role.LOSS, view.anchor)
     if view.grad is not None and view.grad.onset_step is not None and view.grad.onset_step >= jump.step:
-        found.supports(weights.HINT, f"the gradient norm followed, x{view.grad.factor:.3g}", Role.GRAD_NORM, view.grad.peak_step)
+        found.supports(weights.HINT, f"the gradient norm followed, x{number(view.grad.factor)}", Role.GRAD_NORM, view.grad.peak_step)
     if not jump.new_maximum:
         found.contradicts(weights.DOUBT, "the learning rate only returned to a value the run had trained at before", Role.LR, jump.step)
     found.remedy = (

@@ -46,6 +46,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.model import Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -70,7 +71,7 @@ def examine(view: View) -> Examination:
         return found
     if grad.factor < SPIKE:
         return found.exclude(f"no gradient of {SPIKE:g} times the usual came before")
-    found.supports(weights.SUPPORT, f"the gradient norm was {grad.factor:.3g} times its level at step {grad.peak_step}", Role.GRAD_NORM, grad.peak_step)
+    found.supports(weights.SUPPORT, f"the gradient norm was {number(grad.factor)} times its level at step {grad.peak_step}", Role.GRAD_NORM, grad.peak_step)
     if view.rise is not None and view.rise.onset_step > grad.peak_step:
         found.supports(weights.SUPPORT, f"the loss rose {view.rise.onset_step - grad.peak_step} steps after the gradient was normal again", Role.LOSS)
     found.remedy = "Zero the moments after such a step, skip steps whose gradient is far out of range, or clip per coordinate against v."

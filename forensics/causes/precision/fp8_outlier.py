@@ -40,6 +40,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -74,7 +75,7 @@ def examine(view: View) -> Examination:
     if not near:
         return found.exclude("no logged activation jumped with the event")
     most = max(near, key=lambda m: m.factor)
-    text = f"{most.name} jumped from {most.baseline:.3g} to {most.peak:.3g} ({most.factor:.3g} times) in a float8 run"
+    text = f"{most.name} jumped from {most.baseline:.3g} to {number(most.peak)} ({number(most.factor)} times) in a float8 run"
     found.supports(weights.REQUIRED, text, Role.ACT_MAX, most.onset_step, most.peak)
     if any(word in most.name.lower() for word in ("down", "w2", "fc2", "swiglu", "mlp")):
         found.supports(weights.SUPPORT, "it is the input of the down projection, where such outliers arise", Role.ACT_MAX, most.onset_step)

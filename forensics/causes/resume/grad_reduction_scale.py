@@ -48,6 +48,7 @@ from __future__ import annotations
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -75,7 +76,7 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.AGAINST, "the loss rose within the same logged interval: more than the gradient seems affected", Role.LOSS, view.anchor)
     points = grad.points_up or 0
     if points >= 2 and grad.grew <= 1 and grad.second_factor > 0.3 * grad.factor:
-        text = f"the gradient norm was {grad.factor:.3g} times its level for {points} logged steps and normal before and after"
+        text = f"the gradient norm was {number(grad.factor)} times its level for {points} logged steps and normal before and after"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM, grad.peak_step)
         if view.rise is None:
             found.supports(weights.SUPPORT, "the loss of these steps is normal: only the gradient was wrong", Role.LOSS, grad.peak_step)

@@ -50,6 +50,7 @@ from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
 from forensics.correlate.checkpoint_evidence import CheckpointFact
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -94,7 +95,7 @@ def examine(view: View) -> Examination:
     if signs.precursor(view):
         found.contradicts(weights.AGAINST, "the gradient norm moved before the loss", Role.GRAD_NORM)
     if grad is not None and grad.factor >= signs.SURGE and not resumed:
-        found.contradicts(-0.5, f"a gradient of {grad.factor:.3g} times its level points at a single damaged element", Role.GRAD_NORM, grad.peak_step)
+        found.contradicts(-0.5, f"a gradient of {number(grad.factor)} times its level points at a single damaged element", Role.GRAD_NORM, grad.peak_step)
     return found
 
 

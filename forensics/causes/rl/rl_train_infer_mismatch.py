@@ -46,6 +46,7 @@ from forensics.correlate import signs
 from forensics.correlate.trends import Prepared, fell, named, trend_before
 from forensics.correlate.view import RISES
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -86,7 +87,7 @@ def examine(view: View) -> Examination:
         return found
     found.supports(weights.REQUIRED, f"{mismatch.name} had grown from {trend.start:.2g} to {trend.end:.2g} since step {trend.first_step}", step=trend.last_step)
     if view.grad is not None and view.grad.onset_step is not None and view.grad.factor >= signs.SURGE:
-        text = f"the gradient norm then surged to {view.grad.factor:.3g} times its level"
+        text = f"the gradient norm then surged to {number(view.grad.factor)} times its level"
         found.supports(weights.SUPPORT, text, Role.GRAD_NORM, view.grad.peak_step)
     reward = fell(view.curves.get(Role.REWARD), view.anchor)
     if reward is not None:

@@ -44,6 +44,7 @@ from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate.trends import lead_of, named
 from forensics.correlate.view import RISES
 from forensics.model import EventKind, Part
+from forensics.model.words import number
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -73,7 +74,7 @@ def examine(view: View) -> Examination:
     if critic is None or critic.onset_step is None or critic.z < SURGE_Z or critic.onset_step < view.anchor - WITHIN * critic.every:
         return found.exclude("the critic was calm up to the event")
     lead = lead_of(view, critic) if view.rise is not None else view.anchor - critic.onset_step
-    text = f"the value loss rose from {critic.baseline:.3g} to {critic.peak:.3g}"
+    text = f"the value loss rose from {critic.baseline:.3g} to {number(critic.peak)}"
     if lead is not None and lead >= 1:
         found.supports(weights.REQUIRED, f"{text}, {lead} steps before the event", Role.VALUE_LOSS, critic.onset_step, critic.peak)
     elif lead is not None and lead < 0:

@@ -82,3 +82,10 @@ def test_a_trigger_comes_before_a_susceptibility_of_equal_score() -> None:
 def test_the_order_of_examination_does_not_matter() -> None:
     items = [examined(name, weight) for name, weight in (("a", 2.0), ("b", 4.0), ("c", 4.0), ("d", 3.0))]
     assert rank(items, EventKind.SPIKE, "E1") == rank(items[::-1], EventKind.SPIKE, "E1")
+
+
+def test_an_amplifier_with_evidence_of_its_own_is_no_rival_of_a_trigger() -> None:
+    trigger, amplifier, weak = examined("t", 9.0), examined("a", 2.0, part=Part.AMPLIFIER), examined("w", 1.0, part=Part.AMPLIFIER)
+    found = rank([trigger, amplifier, weak], EventKind.UNFINISHED, "E1")
+    assert [h.cause for h in found.hypotheses] == ["t", "a"]
+    assert [r.cause for r in found.rejected] == ["w"]

@@ -64,6 +64,12 @@ def test_what_the_learning_rate_did(peak: float, words: str) -> None:
     assert words in verdict(RUN, (event(EventKind.LR_ANOMALY, 5, Severity.WARNING, baseline=3e-4, peak=peak),))
 
 
+def test_a_jump_of_the_rate_is_not_explained_by_itself() -> None:
+    causes = ("lr_rewarm_or_jump", "The learning rate jumped or was warmed up again", 0.9)
+    said = verdict(RUN, (event(EventKind.LR_ANOMALY, 5, Severity.WARNING, causes, baseline=3e-4, peak=3e-3),))
+    assert said == "At step 5 the learning rate jumped from 0.0003 to 0.003; whatever sets it is at fault (lr_rewarm_or_jump, 90%)."
+
+
 def test_no_cause_fits() -> None:
     assert verdict(RUN, (event(),)) == "At step 31,219 the loss spiked; no cause in the catalogue fits."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forensics.model.words import chance
+from forensics.model.words import chance, number
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,20 @@ from forensics.model.words import chance
 )
 def test_chances(p: float, words: str) -> None:
     assert chance(p) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.0, "0"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (-2610.4, "-2,610"),
+        (3.14159, "3.14"),
+        (0.000123456, "0.000123"),
+        (1e12, "1e+12"),
+        (999_999.0, "999,999"),
+    ],
+)
+def test_numbers(value: float, words: str) -> None:
+    assert number(value) == words

@@ -39,3 +39,14 @@ def test_an_undetermined_event_says_what_would_tell(case: Case) -> None:
     event = Event(EventKind.SPIKE, Severity.WARNING, 0.9, "loss", 10, 10, "E1", hypotheses=(hypothesis,), undetermined=True)
     markdown.render(replace(case, events=(event,)), out)
     assert "To settle it: replay it (R1)." in out.getvalue()
+
+
+def test_what_helped_the_best_explanation_is_no_rival(case: Case) -> None:
+    best = Hypothesis("t", "A trigger", 0.8, Part.TRIGGER, (Evidence("it came"),))
+    helper = Hypothesis("a", "An amplifier", 0.01, Part.AMPLIFIER, (Evidence("it is off"),))
+    rival = Hypothesis("r", "A rival", 0.1, Part.TRIGGER, (Evidence("it might"),))
+    out = io.StringIO()
+    terminal.render(replace(case, events=(Event(EventKind.SPIKE, Severity.WARNING, 0.9, "loss", 10, 10, "E1", hypotheses=(best, rival, helper)),)), out)
+    text = " ".join(out.getvalue().split())
+    assert "with 0.01 An amplifier [a]" in text
+    assert "or 0.10 A rival [r]" in text
