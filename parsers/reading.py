@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from numpy.typing import ArrayLike
 
-from forensics.model import Damage, Run
+from forensics.model import Damage, Run, Signal
 from forensics.parsers import builtin, hf_trainer
 from forensics.parsers.attempts import split
 from forensics.parsers.discovery import DiscoveredRun, FoundSource
@@ -40,7 +41,29 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
     for key, value in parted.notes.items():
         collector.notes.setdefault(key, value)
     name = str(collector.notes.get("run_name") or found.name)
-    return Run(str(found.path), name, tuple(collector.sources), parted.signals, parted.attempts, collector.config, collector.notes, tuple(collector.damage))
+    return Run(
+        path=str(found.path),
+        name=name,
+        sources=tuple(collector.sources),
+        signals=parted.signals,
+        attempts=parted.attempts,
+        config=collector.config,
+        notes=collector.notes,
+        damage=tuple(collector.damage),
+        attempt_configs=_attempt_configs(parted.signals, len(parted.attempts), collector.configs),
+    )
+
+
+def _attempt_configs(signals: Sequence[Signal], attempts: int, configs: Mapping[int, Mapping[str, object]]) -> tuple[Mapping[str, object], ...]:
+    """The settings of each attempt: those logged by the source that its first points come from."""
+    if attempts < 2 or len(configs) < 2:
+        return ()
+    out: list[Mapping[str, object]] = []
+    for number in range(attempts):
+        begins = (s.origin(s.starts[number])[0] for s in signals if len(s.starts) == attempts and s.starts[number] < len(s))
+        sources = Counter(begins).most_common(1)
+        out.append(dict(configs.get(sources[0][0], {})) if sources else {})
+    return tuple(out) if sum(bool(c) for c in out) >= 2 else ()
 
 
 def _with_whole_copy(found: DiscoveredRun, collector: Collector) -> DiscoveredRun:

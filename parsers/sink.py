@@ -40,6 +40,7 @@ class Collector:
 
     sources: list[SourceInfo] = field(default_factory=list)
     config: dict[str, object] = field(default_factory=dict)
+    configs: dict[int, dict[str, object]] = field(default_factory=dict)
     notes: dict[str, object] = field(default_factory=dict)
     damage: list[Damage] = field(default_factory=list)
     progress: Progress | None = None
@@ -103,8 +104,10 @@ class Sink:
 
     def config(self, values: Mapping[str, object]) -> None:
         """Add configuration. A name that is already there keeps its first value: the nearest source is read first."""
+        own = self.collector.configs.setdefault(self.source, {})
         for key, value in flatten(values).items():
             self.collector.config.setdefault(key, value)
+            own.setdefault(key, value)
 
     def damage(self, what: str, lost: str) -> None:
         """Say that part of this source could not be read, and how much was lost."""

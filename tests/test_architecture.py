@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "correlate": ({"correlate", "primitives", "detectors.incidents", "model", "vocabulary"}, {"numpy", "scipy"}),
     "causes": ({"causes", "correlate", "model", "vocabulary"}, {"numpy"}),
     "comparison": (
-        {"comparison", "correlate.settings", "correlate.batches", "primitives", "model", "vocabulary", "version"},
+        {"comparison", "correlate.differences", "correlate.batches", "primitives", "model", "vocabulary", "version"},
         {"numpy"},
     ),
     "fleet": (

@@ -78,6 +78,7 @@ from forensics.causes.precision import (
     scale_growth_trigger,
 )
 from forensics.causes.resume import (
+    config_edit,
     grad_accum_normalisation,
     grad_reduction_scale,
     metric_artifact,
@@ -86,6 +87,7 @@ from forensics.causes.resume import (
     resume_scaler_reset,
     resume_scheduler_lost,
     resume_weights_wrong,
+    software_version_change,
     train_eval_mode_error,
 )
 from forensics.causes.rl import (
@@ -178,5 +180,7 @@ RULES: tuple[ModuleType, ...] = (
     nccl_hang,
     adam_eps_too_large,
     sdc_persistent,
+    config_edit,
+    software_version_change,
 )
 """Every cause with a rule of its own; look-alikes first, because they are tested first."""

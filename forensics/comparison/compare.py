@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forensics.comparison.partings import data_order, partings
 from forensics.comparison.same_step import coincidence, same_steps
-from forensics.comparison.settings import differences
+from forensics.correlate.differences import differences
 from forensics.model import Absent, Case, Run
 from forensics.model.comparison import Comparison, DataOrder, Difference, Parting, SameStep, Side
 from forensics.version import __version__

@@ -10,6 +10,7 @@ import numpy as np
 from forensics.correlate.batches import Habit, Recurrence, habit, recurrence
 from forensics.correlate.checkpoint_evidence import CheckpointEvidence
 from forensics.correlate.clipping import Clipping
+from forensics.correlate.differences import differences, software
 from forensics.correlate.move import LEAD_POINTS, Move, measure
 from forensics.correlate.patterns import Pattern, Thing, patterns
 from forensics.correlate.profile import clipping_of
@@ -18,6 +19,7 @@ from forensics.correlate.schedule_check import Check, check_schedule
 from forensics.correlate.settings import Settings, read_settings
 from forensics.detectors.incidents import Incident
 from forensics.model import Absent, Attempt, Event, EventKind, Evidence, Run, Severity
+from forensics.model.comparison import Difference
 from forensics.primitives.curves import Curves
 from forensics.primitives.lr_schedule import LrJump, LrSchedule
 from forensics.primitives.prepared import Prepared
@@ -188,6 +190,18 @@ class View:
             if attempt.first_step <= self.anchor <= attempt.first_step + reach or attempt.first_step == self.onset:
                 return attempt
         return self._pause(reach)
+
+    @cached_property
+    def edits(self) -> tuple[Difference, ...] | None:
+        """Settings that differ from the attempt before, where the event follows a restart; None where attempts log no settings."""
+        if not isinstance(self.resume, Attempt) or self.resume not in self.run.attempts:
+            return None
+        number = self.run.attempts.index(self.resume)
+        configs = self.run.attempt_configs
+        if number == 0 or number >= len(configs) or not configs[number] or not configs[number - 1]:
+            return None
+        found, _ = differences(configs[number - 1], configs[number])
+        return tuple(d for d in found if not d.bookkeeping or software(d.key))
 
     @cached_property
     def gap(self) -> tuple[int, int] | None:

@@ -125,7 +125,11 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Everything that was read of one training run. ``notes`` holds facts about the logging itself (run id, exit code, ...)."""
+    """Everything that was read of one training run. ``notes`` holds facts about the logging itself (run id, exit code, ...).
+
+    ``attempt_configs`` holds the settings that each attempt logged for itself, one entry per attempt, empty where it logged
+    none; () where the log does not tell attempts apart. ``config`` is that of the first.
+    """
 
     path: str
     name: str
@@ -136,6 +140,7 @@ class Run:
     notes: Mapping[str, object] = field(default_factory=dict)
     damage: tuple[Damage, ...] = ()
     checkpoints: tuple[Inspected, ...] = ()
+    attempt_configs: tuple[Mapping[str, object], ...] = ()
 
     def signal(self, role: str) -> Signal | Absent:
         """The primary signal of a role, or why there is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from forensics.causes.unseen.entry import Unseen
 from forensics.model import Part
-from forensics.vocabulary import Role
 
 TABLE: tuple[Unseen, ...] = (
     Unseen(
@@ -79,79 +78,6 @@ Add the tensor-parallel rank to the seed. The SmolLM3 run was restarted for this
 
 References
 SmolLM3 training playbook (fourth mystery).
-""",
-    ),
-    Unseen(
-        id="software_version_change",
-        title="A library, kernel or driver changed",
-        family="resume",
-        part=Part.TRIGGER,
-        needs=("code and library versions of every attempt", Role.ACT_RMS, Role.THROUGHPUT),
-        replay="bisect versions on a fixed checkpoint and batch (R13; described, not run)",
-        manual="""
-A new version computes something slightly differently.
-
-What happened
-A restart brought another kernel, library or driver. Numerics, fusion or defaults differ, and the dynamics of the run
-change at that boundary.
-
-How it shows in logs
-Activation RMS, gradient norm or throughput step at the boundary of two attempts whose versions differ while the
-configuration does not.
-
-What would contradict it
-The versions on both sides are equal.
-
-Looks like, but is not
-config_edit: settings differ.
-
-straggler_throttle: throughput steps without a restart.
-
-resume_weights_wrong: the first loss after the restart is already off.
-
-How to confirm
-Repeat one step from a fixed checkpoint and batch under both versions; bisect if they differ (R13).
-
-Fix
-Pin versions; log them per attempt; change one thing per restart.
-
-References
-OPT-175B chronicles (a framework update changed the path of activation norms and gave 2 % speed).
-""",
-    ),
-    Unseen(
-        id="config_edit",
-        title="A setting was changed at a restart",
-        family="resume",
-        part=Part.TRIGGER,
-        needs=("configuration of every attempt", Role.LR, Role.CLIP),
-        replay="replay with the settings reverted one by one",
-        manual="""
-The event begins in the attempt whose configuration differs from the one before.
-
-What happened
-A restart was used to change learning rate, clip, decay, batch, dropout or activation, on purpose or by accident. What
-follows is the effect of the change.
-
-How it shows in logs
-The configurations of two attempts differ, and the event lies within the attempt after the change.
-
-What would contradict it
-The configurations are equal.
-
-Looks like, but is not
-resume_scheduler_lost and resume_optimizer_lost: state was lost while settings are equal.
-
-software_version_change: versions differ instead.
-
-How to confirm
-Replay the attempt's first steps with the settings reverted one by one.
-
-Fix
-Write every change into the run's timeline; change one setting per restart.
-
-References
-OPT-175B, the lineage of runs 11.x and 12.x.
 """,
     ),
 )

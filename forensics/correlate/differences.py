@@ -1,4 +1,4 @@
-"""Which settings of two runs differ: those that train something first, bookkeeping last."""
+"""Which settings of two runs, or of two attempts of one, differ: those that train something first, bookkeeping last."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ BOOKKEEPING = re.compile(
 TRAINS = frozenset({"tokenizer_name", "model_name", "model_name_or_path", "dataset_name", "optimizer_name", "optim_name", "data_path", "dataset", "data_files"})
 """Names with such a word that do train something."""
 
+SOFTWARE = re.compile(r"(^|_)(version|versions|commit|git|sha|revision|cuda|cudnn|nccl|driver|torch|python|transformers|lightning|deepspeed|apex|kernel)(_|$)")
+"""Words in the name of a setting that say which software ran."""
+
 MOST = 200
 """Differences listed."""
 
@@ -27,6 +30,11 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> tuple[tuple
     found = [Difference(key, a.get(key), b.get(key), _bookkeeping(key)) for key in sorted({*a, *b}) if _plain(a.get(key)) != _plain(b.get(key))]
     same = len({*a, *b}) - len(found)
     return tuple(sorted(found, key=lambda d: (d.bookkeeping, None in (d.a, d.b), not _known(d.key), d.key))[:MOST]), same
+
+
+def software(key: str) -> bool:
+    """The setting names a version of some software."""
+    return SOFTWARE.search(normalise(key)) is not None
 
 
 def _plain(value: object) -> object:
