@@ -39,6 +39,9 @@ FEWEST_BEFORE = 2
 FEW_POINTS, USUAL_SD = 8, 0.2
 """Below this many points before the event, this noise in log units is assumed at most (gradient norms of healthy runs)."""
 
+DRIFT_POINTS = 3
+"""Points in each third of the history that show whether its level was rising."""
+
 NEAR_POINTS = 5
 """How far after the event the peak of a signal that moved together with it is looked for first."""
 
@@ -102,7 +105,7 @@ def measure(signal: Prepared, step: int, before: int | None = None, onset_step: 
     z = (ahead - base) / sd
     near = int(np.argmax(z[: at - low + NEAR_POINTS + 1]))
     peak = near if z[near] >= ONSET_Z else int(np.argmax(z))
-    onset = signal.at(onset_step) - low if onset_step is not None else _onset(z, peak)
+    onset = signal.at(onset_step) - low if onset_step is not None else _onset(z - _drift(history, len(ahead)) / sd, peak)
     if onset is not None and onset_step is not None:
         onset = max(0, onset)
         peak = onset + int(np.argmax(z[onset:])) if onset < len(z) else peak
@@ -148,6 +151,20 @@ def _spread(signal: Prepared, history: FloatArray, base: float, start: int) -> f
     if len(history) < FEW_POINTS and signal.log:
         return max(own, min(float(signal.noise[min(start, len(signal) - 1)]), USUAL_SD))
     return max(float(signal.noise[min(start, len(signal) - 1)]), own, 1e-9)
+
+
+def _drift(history: FloatArray, points: int) -> FloatArray:
+    """How far a level that was slowly rising goes on to rise: a signal that drifts has not left its level."""
+    third = len(history) // 3
+    ahead = np.zeros(points)
+    if third < DRIFT_POINTS:
+        return ahead
+    first, last = float(np.median(history[:third])), float(np.median(history[-third:]))
+    slope = (last - first) / (len(history) - third)
+    if slope <= 0:
+        return ahead
+    course: FloatArray = last - float(np.median(history)) + slope * (third / 2 + np.minimum(np.arange(points), LEAD_POINTS))
+    return course
 
 
 def _onset(z: FloatArray, peak: int) -> int | None:

@@ -51,6 +51,9 @@ START = 0.15
 SCALE_JUMP, SCALE_POINTS = 4.0, 20
 """Factor of the loss scale that no growth step has (catalogue), and logged points before its fall in which it is looked for."""
 
+NEAR_LOGGED = 3
+"""Logged points before the loss within which a gradient leads it where points are far apart; what rose long before is a drift."""
+
 AWAY = 0.5
 """Share of its first height that the loss must still have for it to be away."""
 
@@ -140,7 +143,7 @@ def unprecedented(view: View) -> bool | None:
 def precursor(view: View) -> bool | None:
     """The gradient norm left its level shortly before the loss; None where the cadence cannot tell."""
     lead = view.grad_lead
-    return None if lead is None else 1 <= lead <= LEAD_POINTS * max(1.0, view.every)
+    return None if lead is None else 1 <= lead <= max(LEAD_POINTS, NEAR_LOGGED * view.every)
 
 
 def young(view: View) -> bool:

@@ -471,7 +471,17 @@ def _onset(u: FloatArray, start: int, base: float, sd: float, width: int) -> int
     strong = np.flatnonzero(z >= 4)
     if len(strong) == 0:
         return _edge(u, low, start + width, base) if width <= BLURRED else start
-    return _walk_back(u, low + int(strong[0]), base, sd)
+    return _walk_back(u, low + _joined(z, strong, start - low), base, sd)
+
+
+def _joined(z: FloatArray, strong: IntArray, start: int) -> int:
+    """The first strong point that the start is joined to: between an outlier before the event and the event the curve is calm."""
+    first = int(strong[np.argmin(np.abs(strong - start))])
+    for k in strong[strong < first][::-1].tolist():
+        if (z[k + 1 : first] < 2).sum() > 0.5 * (first - k):
+            break
+        first = k
+    return first
 
 
 def _after_descent(u: FloatArray, start: int, base: float, sd: float) -> int:
@@ -494,14 +504,20 @@ def _walk_back(u: FloatArray, first: int, base: float, sd: float) -> int:
 
 
 def _unsettled(u: FloatArray, onset: int) -> int:
-    """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise."""
+    """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise.
+
+    A lone step up after which the descent went on to lower values was noise of its own.
+    """
     steps = np.diff(u[: onset + 1])
+    odd: list[int] = []
     for k in range(max(FEWEST_STEPS, onset - 12), onset):
         before = steps[: k - 1]
         spread = max(MAD_TO_SD * float(np.median(np.abs(before - np.median(before)))), TINY)
         if steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread:
-            return k
-    return onset
+            odd.append(k)
+    if not odd or (len(odd) == 1 and float(u[odd[0] : onset].min()) < float(u[odd[0] - 1])):
+        return onset
+    return odd[0]
 
 
 def _walk_down(u: FloatArray, onset: int, base: float, sd: float) -> tuple[int, float]:

@@ -116,6 +116,8 @@ def _silent(found: Examination, view: View) -> None:
     if grad is not None and grad.settled <= LESS:
         text = f"the gradient norm fell to {grad.settled:.2f} of its level although the loss is far up: little of the model still receives one"
         found.supports(weights.REQUIRED, text, Role.GRAD_NORM)
+    if grad is not None and grad.factor >= signs.SURGE:
+        found.contradicts(weights.DOUBT, f"the gradient norm went to {grad.factor:.3g} times its level first: what did that is the cause", Role.GRAD_NORM)
     elif grad is not None and grad.settled >= 2:
         found.contradicts(weights.DOUBT, f"the gradient norm is {grad.settled:.2f} times its level", Role.GRAD_NORM)
     if view.jump is not None:

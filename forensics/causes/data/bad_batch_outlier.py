@@ -148,7 +148,7 @@ def _gradient(found: Examination, view: View) -> None:
     lead = view.grad_lead
     if lead is None:
         found.missing.append("every step logged: at this interval it is unknown whether the gradient led the loss")
-    elif lead >= 2:
+    elif lead >= 2 and signs.precursor(view):
         found.contradicts(weights.AGAINST, f"the gradient norm left its level {lead} steps before the loss", Role.GRAD_NORM, grad.onset_step)
     else:
         found.supports(weights.HINT, "the gradient norm rose at the same step, without a precursor", Role.GRAD_NORM, grad.onset_step)

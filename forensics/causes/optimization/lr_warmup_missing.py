@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
 from forensics.correlate import signs
-from forensics.model import EventKind, Part
+from forensics.model import EventKind, Part, Severity
 from forensics.vocabulary import Role
 
 INFO = CauseInfo(
@@ -70,6 +70,12 @@ EARLY_STEPS = 200
 
 EARLY_SHARE = 0.15
 """... and in the first part of the run."""
+
+
+STILL = 2
+"""Events after the early phase from which the start was not the trouble."""
+
+RISING = (EventKind.SPIKE, EventKind.SLOW_SPIKE, EventKind.DIVERGENCE, EventKind.NON_FINITE, EventKind.OSCILLATION, EventKind.LEVEL_SHIFT)
 
 
 def examine(view: View) -> Examination:
@@ -104,5 +110,12 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.DOUBT, f"a single spike {age} steps after the start, over with its batch", Role.LOSS)
     if view.settings.adaptive is False:
         found.contradicts(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect")
+    end = view.first_step + horizon
+    later = [i for i in view.incidents if i.event.severity is not Severity.INFO and i.member(*RISING) is not None and i.event.onset_step > end]
+    if len(later) >= STILL:
+        text = f"{len(later)} more events came later than step {end:.0f}: a warmup would only have delayed them"
+        found.contradicts(weights.AGAINST, text, Role.LOSS, later[0].event.onset_step)
+    elif signs.lr_above_usual(view):
+        found.contradicts(weights.DOUBT, "the learning rate is above what such optimizers usually bear, warmed up or not", Role.LR, view.anchor)
     found.remedy = "Warm the learning rate up linearly over 500 to 2000 steps (at least 2/(1-beta2)), from the same initial weights."
     return found

@@ -74,6 +74,10 @@ def examine(view: View) -> Examination:
         found.supports(weights.SUPPORT, f"the loss rose {view.rise.onset_step - collapse.onset_step} steps later", Role.LOSS, view.rise.onset_step)
     if signs.scale_had_jumped(view):
         found.contradicts(weights.AGAINST, "it had jumped up just before: it fell back to where it had been", Role.LOSS_SCALE, collapse.onset_step)
+    if view.curves.get(Role.ATTN_LOGIT_MAX) is not None and any(i.member(EventKind.LOGIT_GROWTH) is not None for i in view.incidents):
+        found.contradicts(weights.DOUBT, "the attention logits had been growing: the scale follows what overflows", Role.ATTN_LOGIT_MAX)
+    if signs.lr_above_usual(view):
+        found.contradicts(weights.DOUBT, "the learning rate is far above the usual: the scale follows what it blows up", Role.LR)
     if not collapse.recovered:
         found.supports(weights.HINT, "it did not recover within 200 logged steps", Role.LOSS_SCALE, collapse.peak_step)
     found.remedy = "Do not raise the scale: find the explosion (learning rate, attention logits, input), or train in bf16."

@@ -35,3 +35,10 @@ def test_a_scale_that_falls_back_to_where_it_had_been_has_not_collapsed() -> Non
     scale[:AT] = scale[-1]
     scale[AT - 1] = 65536.0
     assert "loss_scale" in signals(examine(rule, story.run()).against)
+
+
+def test_a_rate_far_above_the_usual_is_the_deeper_reason() -> None:
+    story = falling_scale(12, recovers=False)
+    alone = examine(rule, story.run()).log_odds
+    story.lr = story.lr * 100
+    assert examine(rule, story.run()).log_odds < alone

@@ -43,3 +43,21 @@ def test_a_warmup_that_the_configuration_had_planned_counts_further() -> None:
     found = examine(rule, story.run(), near=40)
     assert any("the configuration says 500" in e.text for e in found.supporting)
     assert found.log_odds > plain.log_odds
+
+
+def test_events_that_go_on_long_after_the_start_speak_against_it() -> None:
+    story = early(warmup=1)
+    alone = examine(rule, story.run(), near=40).log_odds
+    for at in (700, 1000):
+        story.loss = story.loss * story.fade(1.0, 40, at=at)
+        story.grad = story.grad * story.fade(6, 40, at=at)
+    found = examine(rule, story.run(), near=40)
+    assert found.log_odds < alone
+    assert "loss" in signals(found.against)
+
+
+def test_a_rate_above_the_usual_speaks_against_it() -> None:
+    story = early(warmup=1)
+    alone = examine(rule, story.run(), near=40).log_odds
+    story.lr = story.lr * 100
+    assert examine(rule, story.run(), near=40).log_odds < alone

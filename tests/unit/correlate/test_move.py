@@ -107,3 +107,12 @@ def test_a_signal_that_is_compared_as_it_is() -> None:
     assert found is not None
     assert found.onset_step == 500
     assert found.grew == 0
+
+
+def test_a_level_that_was_rising_has_not_been_left() -> None:
+    drifting = noisy() * np.exp(STEPS / 150)
+    drifting[505:508] *= 20
+    found = moved(drifting, 505)
+    assert found is not None
+    assert found.onset_step is not None
+    assert abs(found.onset_step - 505) <= 1

@@ -165,3 +165,12 @@ def test_one_point_far_above_a_steep_fall_on_few_points() -> None:
     values[26] *= 1.9
     (found,) = rises(values)
     assert found.onset == 26
+
+
+def test_an_outlier_shortly_before_a_step_is_not_its_onset() -> None:
+    values = np.exp(np.random.default_rng(6).normal(0, 0.2, 200))
+    values[114] = 3.3
+    values[115:120] = 1.0
+    values[120:] *= 15.0
+    found = max(rises(values), key=lambda rise: rise.top)
+    assert found.onset == 120
