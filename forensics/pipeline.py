@@ -39,6 +39,9 @@ DRAWN = 60
 MOST_INFO = 8
 """Info events of one kind that are explained, the first ones: a healthy run may have dozens of surges, and they are cheap to list."""
 
+MOST_EDITS = 4
+"""Changed settings that are named with a restart."""
+
 AROUND_POINTS = 400
 """Logged points on either side of an event that stay whole."""
 
@@ -176,7 +179,11 @@ def _with_continuity(view: View) -> Event:
     if event.kind is not EventKind.RESTART:
         return event
     restart = view.across(event.onset_step)
-    return event if not restart.facts else replace(event, text=f"{event.text}; across it {restart.sentence}")
+    parts = [f"across it {restart.sentence}"] if restart.facts else []
+    if view.edits:
+        changed = ", ".join(f"{d.key} from {d.a} to {d.b}" for d in view.edits[:MOST_EDITS])
+        parts.append(f"settings changed: {changed}" + (f" and {len(view.edits) - MOST_EDITS} more" if len(view.edits) > MOST_EDITS else ""))
+    return replace(event, text="; ".join([event.text, *parts]))
 
 
 NOTHING = Ranking((), (), False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.catalogue import RULES
-from forensics.model import EventKind, Run, Severity, Signal, SourceInfo, Span
+from forensics.model import Attempt, EventKind, Run, Severity, Signal, SourceInfo, Span
 from forensics.pipeline import MOST_INFO, build_case
 from forensics.vocabulary import assign_roles
 
@@ -72,6 +72,21 @@ def test_a_slowdown_names_a_slow_rank() -> None:
     (event,) = [e for e in case.events if e.kind is EventKind.THROUGHPUT_CHANGE]
     assert event.hypotheses[0].cause == "straggler_throttle"
     assert not event.undetermined
+
+
+def test_a_clean_resume_says_what_was_continuous_and_what_was_changed() -> None:
+    values = healthy()
+    values["lr"] = np.full(POINTS, 1e-3)
+    steps = np.arange(POINTS, dtype=np.int64)
+    signals = assign_roles([Signal(n, steps, v, spans=(Span(0, 0, POINTS),), starts=(0, 600)) for n, v in values.items()])
+    attempts = (Attempt(0, 599), Attempt(600, POINTS - 1, 599))
+    configs: tuple[dict[str, object], ...] = ({"clip": 1.0, "name": "a"}, {"clip": 0.5, "name": "b"})
+    case = build_case(Run("run", "run", (SourceInfo("log.csv", "csv", 1),), signals, attempts, {}, attempt_configs=configs))
+    (event,) = [e for e in case.events if e.kind is EventKind.RESTART]
+    assert event.severity is Severity.INFO
+    assert "the learning rate went on at 0.001" in event.text
+    assert "the first loss was right" in event.text
+    assert event.text.endswith("settings changed: clip from 1.0 to 0.5")
 
 
 def test_rules_answer_kinds_that_exist() -> None:
