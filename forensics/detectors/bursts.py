@@ -14,7 +14,7 @@ from forensics.model import Event, EventKind, FloatArray, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.robust import block_medians, centred_median, forward_median, local_sd, mad_sd, slow_median
+from forensics.primitives.robust import block_medians, block_size, centred_median, forward_median, local_sd, mad_sd, slow_median
 from forensics.primitives.tails import Tail
 from forensics.vocabulary import Role
 
@@ -65,7 +65,7 @@ def detect(curves: Curves) -> list[Event]:
 
 def _valley(values: FloatArray) -> int | None:
     """Where the slow course begins to lie low before it climbs to a multiple of that; None if it never does."""
-    size = max(1, len(values) // 2000)
+    size = block_size(len(values), 2000)
     course = centred_median(block_medians(values, size), 15)
     lowest = np.minimum.accumulate(course)
     if not (lowest[-1] > 0 and (course >= CLIMB * lowest).any()):

@@ -12,7 +12,8 @@ from forensics.model import Absent, Event, EventKind, FloatArray, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.robust import Piece, forward_median, pieces
+from forensics.primitives.robust import Piece, block_medians, forward_median, pieces
+from forensics.primitives.tails import Tail
 from forensics.vocabulary import Role
 
 NAME = "drop"
@@ -28,6 +29,12 @@ SDS = 8.0
 
 STEEPNESS = 4.0
 """The step must exceed what the curve falls over as many points before it by this factor."""
+
+REGULAR, UNEVEN = 3, 0.03
+"""Falls that come at multiples of one distance, within this share of it, are a habit of the run."""
+
+LIGHT = 20.0
+"""Degrees of freedom of a difference of medians of NEAR points."""
 
 LASTING = 0.6
 """Share of the step that must be left over FAR points."""
@@ -46,7 +53,24 @@ def detect(curves: Curves) -> list[Event]:
     loss = curves.get(Role.LOSS)
     if loss is None or len(loss) <= 2 * FAR:
         return []
-    return [_event(curves, loss, i) for i in _steps(loss.u, loss.noise) if not _planned(curves, loss, i)]
+    places = _steps(loss.u, loss.noise)
+    regular = _regular(places)
+    return [_event(curves, loss, i, regular) for i in places if not _planned(curves, loss, i)]
+
+
+def _regular(places: list[int]) -> int | None:
+    """Points between falls that come again and again at multiples of one distance, as epochs do."""
+    if len(places) < REGULAR:
+        return None
+    apart = np.diff(places)
+    shortest = int(apart.min())
+    for parts in (1, 2, 3):
+        unit = shortest / parts
+        counts = np.round(apart / unit)
+        unit = float((apart @ counts) / (counts @ counts))
+        if unit > 2 * NEAR and (np.abs(apart - counts * unit) <= max(NEAR / 2, UNEVEN * unit)).all():
+            return round(unit)
+    return None
 
 
 def _steps(u: FloatArray, noise: FloatArray) -> list[int]:
@@ -68,6 +92,8 @@ def _steps(u: FloatArray, noise: FloatArray) -> list[int]:
 
 def _steep(u: FloatArray, noise: FloatArray, piece: Piece) -> dict[int, float]:
     """Falls between the medians before and after a point that stand out of the noise and of the fall just before them."""
+    if not _falls(u, noise):
+        return {}
     after = forward_median(u, NEAR)
     before = np.concatenate([np.full(min(NEAR, len(u)), np.nan), after[:-NEAR]])
     fall = np.nan_to_num(before - after, nan=0.0)
@@ -76,6 +102,15 @@ def _steep(u: FloatArray, noise: FloatArray, piece: Piece) -> dict[int, float]:
     earlier = np.nan_to_num(before[high - NEAR] - before[high], nan=np.inf)
     kept = high[fall[high] >= STEEPNESS * np.abs(earlier)]
     return {piece.low + i - piece.inner.start: float(fall[i]) for i in kept.tolist()}
+
+
+def _falls(u: FloatArray, noise: FloatArray) -> bool:
+    """A quick look at blocks: where no two of them near each other differ by half of what counts, no point needs a look."""
+    if len(u) < 4 * NEAR:
+        return True
+    level = block_medians(u, NEAR)
+    fall = np.maximum(level[:-2] - level[2:], level[:-2] - level[1:-1])
+    return bool((fall >= 0.5 * SDS * float(noise.min()) * np.sqrt(2 * 1.57 / NEAR)).any())
 
 
 def _edge(u: FloatArray, index: int) -> int:
@@ -99,13 +134,16 @@ def _worth(loss: Prepared, base: float, level: float) -> bool:
     return not loss.log or base - level >= WORTH * abs(base)
 
 
-def _event(curves: Curves, loss: Prepared, index: int) -> Event:
+def _event(curves: Curves, loss: Prepared, index: int, regular: int | None) -> Event:
     step = int(loss.steps[index])
     base = float(np.median(loss.values[max(0, index - NEAR) : index]))
     level = float(np.median(loss.values[index : index + NEAR]))
+    fall = float(np.median(loss.u[max(0, index - NEAR) : index]) - np.median(loss.u[index : index + NEAR]))
+    z = fall / (float(loss.noise[index]) * float(np.sqrt(2 * 1.57 / NEAR)))
+    often = "" if regular is None else f", as it does every {regular * loss.every:.0f} steps or a multiple of that: epochs"
     return Event(
         kind=EventKind.DROP,
-        severity=Severity.WARNING if _alarming(curves, loss, step, base, level) else Severity.INFO,
+        severity=Severity.WARNING if regular is None and _alarming(curves, loss, step, base, level) else Severity.INFO,
         confidence=0.9,
         signal=loss.name,
         onset_step=step,
@@ -115,7 +153,8 @@ def _event(curves: Curves, loss: Prepared, index: int) -> Event:
         baseline=base,
         peak=level,
         height=level - base,
-        text=f"{loss.name} fell from {base:.4g} to {level:.4g} at once and stayed there",
+        p_value=Tail(np.empty(0), LIGHT).p_value(z, len(loss) / NEAR),
+        text=f"{loss.name} fell from {base:.4g} to {level:.4g} at once and stayed there{often}",
     )
 
 

@@ -14,7 +14,7 @@ from forensics.model import Absent, Event, EventKind, FloatArray, Severity
 from forensics.primitives.curves import Curves
 from forensics.primitives.objective import Objective, objective
 from forensics.primitives.prepared import Prepared
-from forensics.primitives.robust import block_medians
+from forensics.primitives.robust import block_medians, block_size, stretches
 from forensics.primitives.tails import Tail
 from forensics.vocabulary import Role
 
@@ -61,8 +61,8 @@ def detect(curves: Curves) -> list[Event]:
     stop = _tail(curves, loss)
     if stop < 2 * FEWEST:
         return []
-    level = block_medians(loss.u[:stop], max(1, stop // BLOCKS))
-    flat = _Flat(level, max(1, stop // BLOCKS), float(np.median(loss.noise[stop // 2 : stop])))
+    size = block_size(stop, BLOCKS)
+    flat = _Flat(block_medians(loss.u[:stop], size), size, float(np.median(stretches(loss.noise[stop // 2 : stop]))))
     if stop >= FEWEST_FLAT and flat.from_block(0):
         return _never(curves, loss, stop, flat)
     bend = _bend(flat, max(FEWEST, int(SHARE * len(loss))))

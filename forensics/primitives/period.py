@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from forensics.model import FloatArray
-from forensics.primitives.robust import LONG, MAD_TO_SD, block_medians, centred_median, slow_median
+from forensics.primitives.robust import LONG, MAD_TO_SD, block_medians, block_size, centred_median, slow_median
 
 FEWEST = 80
 """Shorter curves show no period that could be told from chance."""
@@ -57,7 +57,7 @@ def find_period(u: FloatArray) -> Period | None:
     found = _period(u[offset:], 0)
     if found is not None or not offset:
         return found if found is None or not offset else _moved(found, 1, offset)
-    size = -(-len(u) // (LONG // 8))
+    size = block_size(len(u), LONG // 8)
     found = _period(block_medians(u, size), 0)
     return None if found is None else _moved(found, size, 0)
 

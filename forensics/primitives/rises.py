@@ -16,6 +16,7 @@ import numpy as np
 
 from forensics.model import FloatArray, IntArray
 from forensics.primitives.robust import (
+    LONG,
     MAD_TO_SD,
     STRETCH,
     STRETCHES,
@@ -209,7 +210,8 @@ def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
     tests = len(levels) * (len(WINDOWS) + 1)
     out = [*_lone_giants(u, noise), *_blow_up(u)]
     for block, level, sd in levels:
-        windows = [w for w in ((1, *WINDOWS) if block == 1 else WINDOWS) if len(level) >= 2 * w]
+        several = WINDOWS if len(level) < LONG else WINDOWS[:-1]  # the next level's shortest window is as long as the longest
+        windows = [w for w in ((1, *several) if block == 1 else several) if len(level) >= 2 * w]
         singles = _Singles(level, sd)
         for window, seen in _scored(level, sd, windows).items():
             out.extend(_judge(seen, window, block, tests, None if window == 1 else singles))

@@ -28,6 +28,9 @@ PIECE = LONG + LONG // 8
 STRETCHES, STRETCH = 64, 1024
 """Stretches of a long series, and points of each, that tell the shape of its noise: as many as all of a series of LONG points."""
 
+INNER, COARSE = 16, 256
+"""Points of inner blocks, and of the blocks from which medians are taken of their medians."""
+
 FOUR = 4
 """A median of so many points is worth a shortcut: it is needed at every point of every curve."""
 
@@ -117,10 +120,21 @@ def stretches(values: FloatArray) -> FloatArray:
 
 
 def block_medians(values: FloatArray, block: int) -> FloatArray:
-    """Medians of consecutive blocks; what does not fill a block is left out. Sorting rows is faster than partitioning them."""
+    """Medians of consecutive blocks; what does not fill a block is left out. Sorting rows is faster than partitioning them.
+
+    Blocks of at least COARSE points, a multiple of INNER, are taken as medians of medians.
+    """
+    if block >= COARSE and block % INNER == 0:
+        return block_medians(block_medians(values, INNER), block // INNER)
     rows = np.sort(values[: len(values) // block * block].reshape(-1, block), axis=1)
     medians: FloatArray = rows[:, block // 2].copy() if block % 2 else 0.5 * (rows[:, block // 2 - 1] + rows[:, block // 2])
     return medians
+
+
+def block_size(points: int, blocks: int) -> int:
+    """Points of a block when a series is to be seen in about so many blocks; a multiple of INNER where blocks are long."""
+    size = max(1, points // blocks)
+    return size if size < COARSE else size // INNER * INNER
 
 
 def _forward_four(values: FloatArray) -> FloatArray:

@@ -63,13 +63,13 @@ class Truth:
     accept: frozenset[EventKind]
 
 
-def draw_setting(seed: int, number: int) -> Setting:
-    """A healthy run's setting, the same for the same seed and number."""
+def draw_setting(seed: int, number: int, points: int | None = None) -> Setting:
+    """A healthy run's setting, the same for the same seed and number; ``points`` overrides its length."""
     rng = np.random.default_rng([seed, number])
     return Setting(
         seed=seed,
         number=number,
-        points=int(np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST)))),
+        points=_drawn(int(np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST)))), points),
         cadence=int(rng.choice(CADENCES)),
         decay=str(rng.choice(DECAYS)),
         schedule=str(rng.choice(SCHEDULES)),
@@ -81,6 +81,10 @@ def draw_setting(seed: int, number: int) -> Setting:
         df=float(rng.uniform(3.0, 8.0)),
         coupling=float(rng.uniform(0.02, 0.12)),
     )
+
+
+def _drawn(own: int, wanted: int | None) -> int:
+    return own if wanted is None else wanted
 
 
 def make_material(s: Setting) -> tuple[Material, np.random.Generator]:
