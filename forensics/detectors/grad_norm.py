@@ -39,7 +39,7 @@ def detect(curves: Curves) -> list[Event]:
     norm = curves.get(Role.GRAD_NORM)
     if norm is None or len(norm) < 6 or _not_logged(norm):
         return []
-    rises = find_rises(norm.u, norm.noise)
+    rises = find_rises(norm.u, norm.noise, generous=True)
     return [_event(norm, rise) for rise in rises if rise.width <= SHARP or rise.top - rise.base >= DOUBLED]
 
 

@@ -58,6 +58,9 @@ CHANCE = 0.01
 GIANT, SMALL_GIANT, GIANT_RATIO = 10.0, 8.0, 2.0
 """Robust z of a single point that no healthy curve was seen to reach, on a short curve, and how many times its deepest fall it must be."""
 
+GIANT_DEGREES = 12.0
+"""Degrees of freedom that the lower tail is not taken to exceed: nobody knows it that far out."""
+
 FIRST_POINTS = 12
 """Points in which a jump is looked for without a window before it."""
 
@@ -85,6 +88,10 @@ moved: growth has neither."""
 
 FEWEST_BEFORE = 3
 """A rise needs this many points before it, or there is nothing it rose from."""
+
+SUDDEN, TREMBLE = 0.6, 3.0
+"""Share of the height of a rise that came within its first step; what precedes it then belongs to it only if the curve trembles there,
+by steps this many times those of the smooth descent."""
 
 FEWEST_STEPS, UNSETTLED = 7, 3.0
 """Steps that show how smoothly a curve falls, and the robust z of a step up that ends it."""
@@ -132,18 +139,18 @@ class Rise:
     width: int
 
 
-def find_rises(u: FloatArray, noise: FloatArray, limit: int = 200) -> list[Rise]:
+def find_rises(u: FloatArray, noise: FloatArray, limit: int = 200, *, generous: bool = False) -> list[Rise]:
     """Rises of a curve in order of onset, none inside another. ``u`` and ``noise`` as in Prepared, shape (points,).
 
     Sharp windows are settled before wide ones, because they place the onset exactly; a wide window then only adds what no
-    sharp one has explained.
+    sharp one has explained. ``generous``: single points are judged by the lower tail alone, for signals whose outliers are only noted.
     """
     n = len(u)
     if n < 6:
         return []
     found: list[Rise] = []
     taken = np.zeros(n, dtype=bool)
-    for candidate in sorted(_candidates(u, noise), key=lambda c: (c.width > SHARP, c.block, -c.score)):
+    for candidate in sorted(_candidates(u, noise, generous), key=lambda c: (c.width > SHARP, c.block, -c.score)):
         if len(found) >= limit:
             break
         if taken[max(0, candidate.start - candidate.block) : candidate.start + min(candidate.width, 8 * candidate.block) + 1].any():
@@ -198,7 +205,7 @@ class _Candidate:
     p_value: float
 
 
-def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
+def _candidates(u: FloatArray, noise: FloatArray, generous: bool = False) -> list[_Candidate]:
     """Every window that stands out of what this curve does by itself."""
     levels: list[tuple[int, FloatArray, FloatArray]] = [(1, u, noise)]
     steady = MAD_TO_SD * float(np.median(np.abs(np.diff(stretches(u))))) / math.sqrt(2.0)
@@ -208,7 +215,7 @@ def _candidates(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
         coarse = block_medians(level, FACTOR)
         levels.append((block * FACTOR, coarse, _level_noise(coarse, max(steady * math.sqrt(MEDIAN_LOSS / (block * FACTOR)), least))))
     tests = len(levels) * (len(WINDOWS) + 1)
-    out = [*_lone_giants(u, noise), *_blow_up(u)]
+    out = [*_lone_giants(u, noise, generous), *_blow_up(u)]
     for block, level, sd in levels:
         several = WINDOWS if len(level) < LONG else WINDOWS[:-1]  # the next level's shortest window is as long as the longest
         windows = [w for w in ((1, *several) if block == 1 else several) if len(level) >= 2 * w]
@@ -246,11 +253,11 @@ def _scored(level: FloatArray, sd: FloatArray, windows: Sequence[int]) -> dict[i
     return out
 
 
-def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
+def _lone_giants(u: FloatArray, noise: FloatArray, generous: bool) -> list[_Candidate]:
     """Single points far above anything a symmetric noise of this curve could do, judged by how far it ever went down.
 
     A curve with many smaller outliers upwards has a heavy upper tail, in which even the largest of them looks possible; its lower
-    tail is free of them.
+    tail is free of them. The geometric mean of the two chances weighs both.
     """
     scores = point_scores(u, noise)
     likely = np.flatnonzero(scores >= GIANT / 2)
@@ -260,10 +267,12 @@ def _lone_giants(u: FloatArray, noise: FloatArray) -> list[_Candidate]:
         return []
     known = np.nan_to_num(scores, nan=0.0)
     deepest = float((slow_median(known, BASELINE) - known)[BEFORE:].max())
-    tail = Tail(-around_slow_course(known, BASELINE)[BEFORE:])
+    around = around_slow_course(known, BASELINE)[BEFORE:]
+    upper, lower = Tail(around), Tail(-around, ceiling=np.inf if generous else GIANT_DEGREES)
     out = []
     for i in high[scores[high] >= GIANT_RATIO * deepest].tolist():
-        p_value = tail.p_value(float(scores[i]), len(scores))
+        p_value = lower.p_value(float(scores[i]), len(scores))
+        p_value = p_value if generous else math.sqrt(p_value * upper.p_value(float(scores[i]), len(scores)))
         if p_value <= CHANCE:
             out.append(_Candidate(i, 1, 1, float(scores[i]), p_value))
     return out
@@ -415,7 +424,7 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     if end is None and n - peak <= LAST and onset < YOUNG and u[peak] - base > 10 * sd:
         onset = min(onset, _last_calm(u, peak, sd))
     if onset < YOUNG:
-        onset = _unsettled(u, onset)
+        onset = _unsettled(u, onset, TREMBLE if float(u[onset] - u[onset - 1]) >= SUDDEN * (top - base) else 0.0)
     return Rise(onset, peak, end, base, top, candidate.score, candidate.p_value, width)
 
 
@@ -505,21 +514,33 @@ def _walk_back(u: FloatArray, first: int, base: float, sd: float) -> int:
     return first
 
 
+<<<<<<< HEAD
 def _unsettled(u: FloatArray, onset: int) -> int:
     """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise.
 
     A lone step up after which the descent went on to lower values was noise of its own.
     """
+=======
+def _unsettled(u: FloatArray, onset: int, tremble: float) -> int:
+    """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise."""
+>>>>>>> 62b8ff5 (Place sudden early rises at their jump; judge lone giants by both tails)
     steps = np.diff(u[: onset + 1])
     odd: list[int] = []
     for k in range(max(FEWEST_STEPS, onset - 12), onset):
         before = steps[: k - 1]
         spread = max(MAD_TO_SD * float(np.median(np.abs(before - np.median(before)))), TINY)
+<<<<<<< HEAD
         if steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread:
             odd.append(k)
     if not odd or (len(odd) == 1 and float(u[odd[0] : onset].min()) < float(u[odd[0] - 1])):
         return onset
     return odd[0]
+=======
+        up = steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread
+        if up and float(np.median(np.abs(steps[k - 1 : onset - 1]))) >= tremble * spread:
+            return k
+    return onset
+>>>>>>> 62b8ff5 (Place sudden early rises at their jump; judge lone giants by both tails)
 
 
 def _walk_down(u: FloatArray, onset: int, base: float, sd: float) -> tuple[int, float]:

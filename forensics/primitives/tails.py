@@ -29,15 +29,15 @@ def _ratios() -> tuple[float, ...]:
 class Tail:
     """Upper tail of standardised residuals, as Student's t: its degrees of freedom and scale by two quantiles."""
 
-    def __init__(self, z: FloatArray, lightest: float = 0.0) -> None:
-        """``lightest`` is a floor for the degrees of freedom: medians of several points cannot have heavy tails."""
+    def __init__(self, z: FloatArray, lightest: float = 0.0, ceiling: float = np.inf) -> None:
+        """``lightest`` is a floor for the degrees of freedom: medians of several points cannot have heavy tails; ``ceiling`` the other bound."""
         usable = z[np.isfinite(z)]
         if len(usable) < FEW:
-            self.df, self.scale = max(ASSUMED_DF, lightest), 1.0
+            self.df, self.scale = min(max(ASSUMED_DF, lightest), ceiling), 1.0
             return
         low, high = (float(q) for q in np.quantile(usable, [LOW, HIGH]))
         ratio = high / low if low > 0 else 10.0
-        self.df = max(lightest, float(np.interp(ratio, _ratios()[::-1], _DF_GRID[::-1])))
+        self.df = min(ceiling, max(lightest, float(np.interp(ratio, _ratios()[::-1], _DF_GRID[::-1]))))
         self.scale = max(low / float(stdtrit(self.df, LOW)), 0.5) if low > 0 else 1.0
 
     def p_value(self, z: float, trials: float) -> float:
