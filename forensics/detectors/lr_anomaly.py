@@ -9,6 +9,9 @@ from forensics.vocabulary import Role
 
 NAME = "lr_anomaly"
 
+GRADUAL = 20
+"""Logged points of a climb that is planned: a late warmup, or a cycle. What it does to the loss is seen there."""
+
 
 def detect(curves: Curves) -> list[Event]:
     """Upward jumps after the warmup, and a learning rate of zero outside the tail. Planned drops are not events."""
@@ -26,7 +29,9 @@ def _jump(name: str, schedule: LrSchedule, jump: LrJump) -> Event:
     dip = next((d for d in schedule.drops if 0 < start - d.index <= 2), None)
     onset = dip.step if dip is not None else jump.step
     end = int(schedule.steps[jump.returns]) if jump.returns is not None else None
-    if jump.new_maximum:
+    if jump.new_maximum and jump.ramp >= GRADUAL:
+        how, severity = "a climb as slow as a warmup", Severity.INFO
+    elif jump.new_maximum:
         how, severity = "above everything before it", Severity.WARNING
     else:
         how, severity = "back up to where the schedule had been before", Severity.INFO

@@ -17,7 +17,7 @@ WINDOW = 100
 STRIDE = 8
 """Points of a long series that share one look at their noise; the place of a change is then found among single points."""
 
-FEWEST = 30
+FEWEST = 25
 """Smallest window used on short runs."""
 
 FACTOR = 1.6
@@ -74,7 +74,7 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
     log scale without getting noisier.
     """
     n = len(u)
-    window = min(WINDOW, n // 6)
+    window = min(WINDOW, max(n // 6, min(n // 4, FEWEST)))
     if window < FEWEST:
         return []
     size = np.empty(n)
@@ -103,6 +103,8 @@ def find_noise_changes(u: FloatArray, centre: FloatArray, values: FloatArray) ->
         if _early(centre, i) or _own_ratio(values, i, window) < OWN_FACTOR:
             continue
         at = _place(size, i, window)
+        if _early(centre, at):
+            continue
         period = swing_period(u[at:] - _level(u[at:]))
         p_value = luck.p_value(float(score[k]) / (doubt if period is None else 1.0), TESTS * n / window)
         if p_value > CHANCE or (period is None and _step_ratio(u, at, window) < max(OWN_FACTOR, math.exp(0.5 * float(change[k])))):

@@ -14,6 +14,9 @@ from forensics.vocabulary import POSITIVE, Role
 BASELINE_POINTS = 51
 """Points of the centred median: wide enough to ignore a spike of 25 points, narrow enough to follow a falling loss."""
 
+SHORT_BASELINE = 11
+"""... and at least this wide on curves of less than four times that, which have fallen far within it."""
+
 NOISE_POINTS = 201
 """Points of the local noise level."""
 
@@ -100,7 +103,7 @@ def prepare(signal: Signal, attempts: int | None = None, scale: Signal | None = 
     floor = _floor(u, log)
     for piece in pieces(len(u), NEIGHBOURS, NEIGHBOURS):
         part = u[piece.around]
-        middle = slow_median(part, BASELINE_POINTS)
+        middle = slow_median(part, min(BASELINE_POINTS, max(SHORT_BASELINE, len(part) // 4 | 1)))
         centre[piece.low : piece.high] = middle[piece.inner]
         noise[piece.low : piece.high] = np.maximum(_noise(part, middle)[piece.inner], floor)
     every = float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 1.0  # a curve's steps are distinct and ascending

@@ -111,6 +111,9 @@ SHARP = 16
 BLURRED = 64
 """Up to this width a rise may still have a sharp edge that only its noise hides."""
 
+CALM_POINTS, MINOR = 4, 0.5
+"""Points at the baseline that part a small rise from a larger one after it, and the share of its height that is small."""
+
 LOOK = 1024
 """Points after an onset in which its end is looked for first; twice as many the next time."""
 
@@ -421,11 +424,27 @@ def _extent(u: FloatArray, noise: FloatArray, candidate: _Candidate) -> Rise | N
     end = _back(u, onset, calm, limit, base + 3 * sd)
     stop = n if end is None else max(end, onset + 1)
     peak = onset + int(np.argmax(u[onset:stop]))
+    if block == 1:
+        onset = _after_calm(u, (onset, peak), base, sd)
     if end is None and n - peak <= LAST and onset < YOUNG and u[peak] - base > 10 * sd:
         onset = min(onset, _last_calm(u, peak, sd))
     if onset < YOUNG:
         onset = _unsettled(u, onset, TREMBLE if float(u[onset] - u[onset - 1]) >= SUDDEN * (top - base) else 0.0)
     return Rise(onset, peak, end, base, top, candidate.score, candidate.p_value, width)
+
+
+def _after_calm(u: FloatArray, span: tuple[int, int], base: float, sd: float) -> int:
+    """Where the rise proper begins if a small one came before it and the curve was calm in between."""
+    onset, peak = span
+    low = u[onset:peak] <= base + 2 * sd
+    if not low.any() or peak - onset > LOOK:
+        return onset
+    last = int(np.flatnonzero(low)[-1])
+    first = last
+    while first > 0 and low[first - 1]:
+        first -= 1
+    small = first == 0 or float(u[onset : onset + first].max()) - base < MINOR * float(u[peak] - base)
+    return onset + last + 1 if last - first + 1 >= CALM_POINTS and small else onset
 
 
 def _back(u: FloatArray, onset: int, calm: int, limit: float, highest: float) -> int | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.detectors import drop, noise_change, non_finite, overfitting, rises
+from forensics.detectors import drop, find_incidents, noise_change, non_finite, overfitting, rises
 from forensics.model import Event, EventKind, FloatArray, Severity
-from tests.unit.synthetic import bump, curves_of, falling
+from tests.unit.synthetic import bump, curves_of, falling, run_of
 
 N = 1500
 STEPS = np.arange(N)
@@ -171,3 +171,33 @@ def test_a_held_out_loss_that_rose_fast_and_stayed_up_is_overfitting() -> None:
     held_out = np.concatenate([np.linspace(4, 2, 8), np.linspace(2.2, 3.4, 6), np.linspace(3.4, 3.0, 26)])
     (event,) = overfitting.detect(curves_of({"loss": falling(40, 1, 0.001), "val_loss": held_out}))
     assert event.onset_step == 7
+
+
+def test_a_small_spike_before_a_shift_does_not_begin_it() -> None:
+    values = falling(900, 3)
+    values[594] *= 1.4
+    values[604:] *= 3.0
+    assert 604 in [e.onset_step for e in rises.detect(curves_of({"loss": values})) if e.end_step is None]
+
+
+def test_one_large_point_on_an_uneven_descent_begins_at_itself() -> None:
+    descent = 4.0 - np.arange(60) / 25 + 0.06 * np.random.default_rng(4).normal(size=60)
+    descent[26] += 2.0
+    (event,) = [i.event for i in find_incidents(run_of({"loss": descent})).incidents if i.event.severity is not Severity.INFO]
+    assert (event.onset_step, event.peak_step) == (26, 26)
+
+
+def test_falls_with_every_epoch_are_no_alarm() -> None:
+    values = falling(1200, 5, 0.01) * 0.8 ** (np.arange(1200) // 200)
+    drops = [i.event for i in find_incidents(run_of({"loss": values})).incidents if i.event.kind is EventKind.DROP]
+    assert len(drops) >= 3
+    assert all(d.severity is Severity.INFO and "every 200 steps" in d.text for d in drops)
+    assert all(d.p_value is not None and d.p_value < 0.01 for d in drops)
+
+
+def test_one_side_of_an_adversarial_pair_that_wins() -> None:
+    values = 0.7 * np.exp(np.random.default_rng(0).normal(0, 0.1, 900))
+    values[500:] /= 50
+    run = run_of({"loss": values}, config={"model": "gan"})
+    drops = [i.event for i in find_incidents(run).incidents if i.event.kind is EventKind.DROP]
+    assert [(d.onset_step, d.severity) for d in drops] == [(500, Severity.WARNING)]

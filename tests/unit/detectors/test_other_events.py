@@ -165,3 +165,12 @@ def test_halvings_with_growth_between_them_are_the_scaler_at_work() -> None:
     position = np.arange(2000) % 40
     scale = 2.0 ** np.where(position < 25, 17, 16)
     assert loss_scale.detect(curves_of({"loss_scale": scale})) == []
+
+
+def test_a_learning_rate_that_climbs_as_slowly_as_a_warmup_is_info() -> None:
+    position = np.arange(1000) / 1000
+    one_cycle = 1e-3 * np.where(position < 0.1, 0.1 - 0.5 * position, np.where(position < 0.3, 0.05 + 4.75 * (position - 0.1), (1 - position) / 0.7))
+    events = lr_anomaly.detect(curves_of({"lr": one_cycle}))
+    assert all(e.severity is Severity.INFO for e in events)
+    jump = np.where(np.arange(1000) < 500, 1e-3, 1e-2)
+    assert [e.severity for e in lr_anomaly.detect(curves_of({"lr": jump}))] == [Severity.WARNING]
