@@ -138,7 +138,6 @@ def _event(curves: Curves, loss: Prepared, index: int, regular: int | None) -> E
     step = int(loss.steps[index])
     base = float(np.median(loss.values[max(0, index - NEAR) : index]))
     level = float(np.median(loss.values[index : index + NEAR]))
-        severity=Severity.WARNING if regular is None and _alarming(curves, loss, step, base, level) else Severity.INFO,
     fall = float(np.median(loss.u[max(0, index - NEAR) : index]) - np.median(loss.u[index : index + NEAR]))
     z = fall / (float(loss.noise[index]) * float(np.sqrt(2 * 1.57 / NEAR)))
     often = "" if regular is None else f", as it does every {regular * loss.every:.0f} steps or a multiple of that: epochs"

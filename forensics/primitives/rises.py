@@ -533,33 +533,22 @@ def _walk_back(u: FloatArray, first: int, base: float, sd: float) -> int:
     return first
 
 
-<<<<<<< HEAD
-def _unsettled(u: FloatArray, onset: int) -> int:
+def _unsettled(u: FloatArray, onset: int, tremble: float) -> int:
     """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise.
 
-    A lone step up after which the descent went on to lower values was noise of its own.
+    A lone step up after which the descent went on to lower values was noise of its own, and so was one that nothing trembled after.
     """
-=======
-def _unsettled(u: FloatArray, onset: int, tremble: float) -> int:
-    """In the first steep descent: the first step up that the smooth fall before it does not explain, if shortly before the rise."""
->>>>>>> 62b8ff5 (Place sudden early rises at their jump; judge lone giants by both tails)
     steps = np.diff(u[: onset + 1])
     odd: list[int] = []
     for k in range(max(FEWEST_STEPS, onset - 12), onset):
         before = steps[: k - 1]
         spread = max(MAD_TO_SD * float(np.median(np.abs(before - np.median(before)))), TINY)
-<<<<<<< HEAD
-        if steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread:
+        up = steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread
+        if up and float(np.median(np.abs(steps[k - 1 : onset - 1]))) >= tremble * spread:
             odd.append(k)
     if not odd or (len(odd) == 1 and float(u[odd[0] : onset].min()) < float(u[odd[0] - 1])):
         return onset
     return odd[0]
-=======
-        up = steps[k - 1] > 0 and steps[k - 1] > float(np.median(before)) + UNSETTLED * spread
-        if up and float(np.median(np.abs(steps[k - 1 : onset - 1]))) >= tremble * spread:
-            return k
-    return onset
->>>>>>> 62b8ff5 (Place sudden early rises at their jump; judge lone giants by both tails)
 
 
 def _walk_down(u: FloatArray, onset: int, base: float, sd: float) -> tuple[int, float]:
