@@ -56,6 +56,14 @@ class Examination:
         evidence = Evidence(fact.text, None, fact.step, fact.value, fact.source, weight)
         (self.supporting if weight > 0 else self.against).append(evidence)
 
+    def set_for(self, weight: float, text: str, setting: str) -> None:
+        """Add evidence for the cause that is a setting of the run, by the name in ``Settings``."""
+        self.supporting.append(self.view.configured(text, setting, weight))
+
+    def set_against(self, weight: float, text: str, setting: str) -> None:
+        """Add evidence against the cause that is a setting of the run; ``weight`` is negative."""
+        self.against.append(self.view.configured(text, setting, weight))
+
     def exclude(self, reason: str) -> Examination:
         """Rule the cause out."""
         self.excluded = reason

@@ -114,3 +114,13 @@ def _number(plain: Mapping[str, object], aliases: tuple[str, ...]) -> float | No
         if math.isfinite(number):
             return number
     return None
+
+
+def logged_setting(config: Mapping[str, object], setting: str) -> tuple[str | None, object]:
+    """The key and value under which a setting stands in a configuration; (None, None) where it does not."""
+    aliases = _NAMES.get(setting, _OPTIMIZERS if setting == "optimizer" else (setting,))
+    for alias in aliases:
+        for key, value in config.items():
+            if alias in {normalise(str(key)), normalise(str(key).rsplit(".", 1)[-1])}:
+                return str(key), value
+    return None, None

@@ -16,9 +16,9 @@ from forensics.correlate.patterns import Pattern, Thing, patterns
 from forensics.correlate.profile import clipping_of
 from forensics.correlate.resumes import CHECKED, Continuity, Mark, continuity
 from forensics.correlate.schedule_check import Check, check_schedule
-from forensics.correlate.settings import Settings, read_settings
+from forensics.correlate.settings import Settings, logged_setting, read_settings
 from forensics.detectors.incidents import Incident
-from forensics.model import Absent, Attempt, Event, EventKind, Evidence, Run, Severity
+from forensics.model import Absent, Attempt, Event, EventKind, Evidence, Run, Severity, Signal
 from forensics.model.comparison import Difference
 from forensics.primitives.curves import Curves
 from forensics.primitives.lr_schedule import LrJump, LrSchedule
@@ -253,11 +253,12 @@ class View:
         return int(near[-1]) if len(near) and len(long) <= 20 else None
 
     def evidence(self, text: str, role: str | None = None, step: int | None = None, value: float | str | None = None, weight: float = 0.0) -> Evidence:
-        """A fact with its trace: the value of ``role`` at ``step`` unless another is given, and the record it came from."""
-        if role is None:
-            return Evidence(text, None, step, value, None, weight)
-        signal = self.run.signal(role)
-        if isinstance(signal, Absent):
+        """A fact with its trace: the value of a signal at ``step`` unless another is given, and the record it came from.
+
+        ``role`` is a role, whose primary signal is meant, or the logged name of a signal.
+        """
+        signal = None if role is None else self._logged(role)
+        if signal is None:
             return Evidence(text, None, step, value, None, weight)
         at = self.anchor if step is None else step
         curve = signal.curve(self.incident.attempts)
@@ -269,3 +270,15 @@ class View:
         source = f"{self.run.sources[number].path}#{record}" if 0 <= number < len(self.run.sources) else None
         shown = value if value is not None else float(curve.values[i])
         return Evidence(text, signal.name, int(curve.steps[i]), shown, source, weight)
+
+    def configured(self, text: str, setting: str, weight: float = 0.0) -> Evidence:
+        """A fact about a setting, with the key it is logged under and the file that holds it."""
+        key, value = logged_setting(self.run.config, setting)
+        held = next((s.path for s in self.run.sources if s.format == "config"), self.run.sources[0].path if self.run.sources else None)
+        source = None if held is None or key is None else f"{held}#{key}"
+        return Evidence(text, None, None, value if isinstance(value, (int, float, str)) else None, source, weight)
+
+    def _logged(self, role: str) -> Signal | None:
+        """The primary signal of a role, else the signal of this name."""
+        signal = self.run.signal(role)
+        return next((s for s in self.run.signals if s.name == role), None) if isinstance(signal, Absent) else signal

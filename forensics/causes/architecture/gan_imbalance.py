@@ -83,11 +83,11 @@ def examine(view: View) -> Examination:
     if not 0 <= level < WON:
         return found.exclude(f"the discriminator's loss was {level:.3g} before the event: it had not won")
     text = f"the discriminator's loss was {level:.2g} over {len(window)} logged steps: it tells everything apart ({opponent.name})"
-    found.supports(weights.STRONG if fell else weights.REQUIRED, text, step=view.anchor)
+    found.supports(weights.STRONG if fell else weights.REQUIRED, text, opponent.name, view.anchor)
     trend = trend_before(generator, view.anchor)
     if trend is not None and trend.rises:
         text = f"the generator's loss drifted from {trend.start:.3g} to {trend.end:.3g} since step {trend.first_step} ({generator.name})"
-        found.supports(weights.SUPPORT, text, step=trend.last_step)
+        found.supports(weights.SUPPORT, text, generator.name, trend.last_step)
     found.missing.append("a measure of the diversity of samples")
     found.remedy = "Divide the discriminator's learning rate by 2 to 4, or add a gradient penalty or spectral normalisation."
     return found

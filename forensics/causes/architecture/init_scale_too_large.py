@@ -101,7 +101,8 @@ def examine(view: View) -> Examination:
             return found.exclude("the first loss is that of a guess and activations are even over the depth")
     usual = math.sqrt(2 / (5 * width)) if width and width > 0 else None
     if usual and deviation and deviation > WIDE * usual and found.supporting:
-        found.supports(weights.SUPPORT, f"the configured deviation {deviation:g} is large for width {width:g} (sqrt(2/(5d)) = {usual:.2g})")
+        text = f"the configured deviation {deviation:g} is large for width {width:g} (sqrt(2/(5d)) = {usual:.2g})"
+        found.set_for(weights.SUPPORT, text, "init_std")
     found.remedy = "Start again with a standard deviation of sqrt(2/(5d)) for width d, and output projections divided by sqrt(2L) for L layers."
     return found
 

@@ -91,7 +91,7 @@ def examine(view: View) -> Examination:
     for share in zeros:
         window = share.values[max(0, share.at(view.anchor) - POINTS) : share.at(view.anchor)]
         if len(window) and DEAD < float(np.median(window)) <= 1:
-            found.supports(weights.REQUIRED, f"{np.median(window):.0%} of the activations are zero ({share.name})")
+            found.supports(weights.REQUIRED, f"{np.median(window):.0%} of the activations are zero ({share.name})", share.name, view.anchor)
             break
     if layers:
         first, last = (float(np.median(s.values[max(0, s.at(view.anchor) - POINTS) : s.at(view.anchor) + 1])) for s in (layers[0], layers[-1]))

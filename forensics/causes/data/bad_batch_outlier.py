@@ -137,7 +137,7 @@ def _elsewhere(found: Examination, view: View) -> None:
         found.contradicts(weights.DOUBT, text, Role.BATCH_ID, view.onset)
     shard, place = view.pattern(Thing.SHARD), view.pattern(Thing.EPOCH)
     if shard is not None and view.recurring is None:
-        found.supports(weights.REQUIRED, shard.text, step=view.onset, value=shard.value)
+        found.supports(weights.REQUIRED, shard.text, shard.signal, view.onset, shard.value)
     elif place is not None and view.recurring is None and again is None:
         found.supports(weights.SUPPORT, place.text, Role.EPOCH, view.onset, place.value)
 

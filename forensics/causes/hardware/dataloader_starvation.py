@@ -76,9 +76,9 @@ def examine(view: View) -> Examination:
         found.missing.append("step times or throughput")
         return found
     use = [s for s in named(view, "gpu") if part_of(s, "util", "utilization", "utilisation") or s.name.lower().endswith(".gpu")]
-    falls = [f for f in (fell(s, slower.onset_step) for s in use) if f is not None]
-    if falls and falls[0][1] < IDLE * falls[0][0]:
-        found.supports(weights.REQUIRED, f"the use of the GPU fell from {falls[0][0]:.3g} to {falls[0][1]:.3g} %", step=slower.onset_step)
+    name, levels = next(((s.name, f) for s in use if (f := fell(s, slower.onset_step)) is not None), ("", (1.0, 1.0)))
+    if name and levels[1] < IDLE * levels[0]:
+        found.supports(weights.REQUIRED, f"the use of the GPU fell from {levels[0]:.3g} to {levels[1]:.3g} %", name, slower.onset_step)
     elif use:
         return found.exclude("the GPUs were as busy during the slowdown as before")
     else:
@@ -86,7 +86,7 @@ def examine(view: View) -> Examination:
     _waiting(found, view, slower)
     slowdowns = sum(1 for i in view.incidents if i.event.kind is EventKind.THROUGHPUT_CHANGE)
     if slowdowns >= OFTEN:
-        found.supports(weights.SUPPORT, f"the run slowed down {slowdowns} times")
+        found.supports(weights.SUPPORT, f"the run slowed down {slowdowns} times", slower.signal, slower.onset_step)
     found.remedy = "Put the data on local storage, use more workers or another loader; a run with synthetic batches shows the difference."
     return found
 
@@ -100,7 +100,7 @@ def _waiting(found: Examination, view: View, slower: Event) -> None:
     longer = _level(times, slower.onset_step, 40) - _level(times, slower.onset_step, -40)
     if longer > 0 and after - before >= WAITING * longer and after >= 1.5 * before:
         text = f"waiting for data took {after:.3g} instead of {before:.3g}: {min((after - before) / longer, 1.0):.0%} of the slowdown"
-        found.supports(weights.REQUIRED, text, step=slower.onset_step)
+        found.supports(weights.REQUIRED, text, wait.name, slower.onset_step)
 
 
 def _level(signal: Prepared, step: int, points: int) -> float:

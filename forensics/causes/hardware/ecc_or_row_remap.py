@@ -83,7 +83,7 @@ def examine(view: View) -> Examination:
             continue
         corrected = "corrected" in normalise(counter.name).split("_")
         text = f"{counter.name} went from {rise[1]:g} to {rise[2]:g} at step {rise[0]}, shortly before the event"
-        found.supports(weights.HINT if corrected else weights.REQUIRED, text, step=rise[0], value=rise[2])
+        found.supports(weights.HINT if corrected else weights.REQUIRED, text, counter.name, rise[0], rise[2])
     if not found.supporting:
         return found.exclude("no memory error was counted in the hour before the event")
     found.missing.append("the kernel log: Xid 63 means a remapped row, 64 that remapping failed")

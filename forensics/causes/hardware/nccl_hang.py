@@ -85,7 +85,7 @@ def examine(view: View) -> Examination:
         still = float(signal.wall_times.max()) - last
         if len(after) >= 3 and still >= max(STILL, STEPS * usual) and float(np.median(after)) >= BUSY:
             text = f"{signal.name} was at {np.median(after):.0f} % for {still / 60:.0f} minutes after the last step: it waited for something"
-            found.supports(weights.REQUIRED, text, step=view.onset)
+            found.supports(weights.REQUIRED, text, signal.name, view.onset)
             break
     if not found.supporting:
         return found.exclude("no GPU was busy for ten minutes after the last step")

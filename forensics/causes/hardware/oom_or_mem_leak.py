@@ -73,9 +73,9 @@ def examine(view: View) -> Examination:
     if trends:
         signal, most = max(trends, key=lambda pair: pair[1].factor)
         text = f"{most.name} grew from {most.start:.4g} to {most.end:.4g} up to the end of the log"
-        found.supports(weights.REQUIRED, text, step=most.last_step, value=most.end)
+        found.supports(weights.REQUIRED, text, most.name, most.last_step, most.end)
         if part_of(signal, "percent", "allocated", "pct") and FULL <= most.end <= 100:
-            found.supports(weights.SUPPORT, "it was nearly full", step=most.last_step)
+            found.supports(weights.SUPPORT, "it was nearly full", most.name, most.last_step)
     longest = lengths is not None and len(lengths) >= 20 and lengths.values[-1] >= lengths.values.max() > lengths.values.min()
     if longest and lengths is not None:
         found.supports(weights.SUPPORT, f"the last batch was the longest of the run ({lengths.values[-1]:g})", Role.SEQ_LEN, int(lengths.steps[-1]))

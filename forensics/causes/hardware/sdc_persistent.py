@@ -70,19 +70,19 @@ def examine(view: View) -> Examination:
         return found
     place = view.pattern(Thing.PLACE)
     if place is not None:
-        found.supports(weights.STRONG, place.text, step=view.onset, value=place.value)
+        found.supports(weights.STRONG, place.text, place.signal, view.onset, place.value)
     outliers = [o for o in (outlier(view.curves, s) for s in sorted(set(alarms))) if o is not None]
     ranks = Counter(o.name for o in outliers)
     if ranks and ranks.most_common(1)[0][1] >= FEWEST:
         name, times = ranks.most_common(1)[0]
         text = f"{name} stands out from the other ranks at {times} of {len(set(alarms))} events"
-        found.supports(weights.REQUIRED, text, step=view.onset)
+        found.supports(weights.REQUIRED, text, name, view.onset)
     elif len(outliers) >= FEWEST:
-        found.contradicts(weights.AGAINST, "another rank stands out each time", step=view.onset)
+        found.contradicts(weights.AGAINST, "another rank stands out each time", outliers[0].name, view.onset)
     if place is None and not outliers:
         found.missing.append("the node and device of every rank, and loss or gradient norm per rank")
     other = next((p for p in view.patterns if p.thing in {Thing.BATCH, Thing.SHARD, Thing.LR_HIGH, Thing.INTERVAL}), None)
     if other is not None and found.supporting:
-        found.contradicts(weights.DOUBT, f"something else explains the recurrence: {other.text}", step=view.onset)
+        found.contradicts(weights.DOUBT, f"something else explains the recurrence: {other.text}", other.signal, view.onset)
     found.remedy = "Take the node out of the job and run a burn-in on it; resume from a checkpoint before its first event."
     return found

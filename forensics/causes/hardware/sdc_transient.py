@@ -105,9 +105,9 @@ def _ranks(found: Examination, view: View) -> None:
     stray = next((o for o in (outlier(view.curves, s) for s in dict.fromkeys((grad.onset_step, view.anchor))) if o is not None), None)
     if stray is not None:
         text = f"{stray.name} stands alone at step {stray.step}: {stray.value:.4g}, the other ranks {stray.others:.4g}"
-        found.supports(weights.REQUIRED, text, step=stray.step, value=stray.value)
+        found.supports(weights.REQUIRED, text, stray.name, stray.step, stray.value)
     elif per_rank(view.curves) and view.rise is not None:
-        found.contradicts(weights.DOUBT, "no rank stands out from the others", step=view.anchor)
+        found.contradicts(weights.DOUBT, "no rank stands out from the others", per_rank(view.curves)[0].name, view.anchor)
 
 
 def _impossible(view: View) -> str | None:

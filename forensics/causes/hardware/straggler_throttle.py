@@ -76,18 +76,18 @@ def examine(view: View) -> Examination:
     if not logged(view, Role.STEP_TIME, Role.THROUGHPUT):
         found.missing.append("step times or throughput")
         return found
-    found.supports(weights.SUPPORT, slower.text, step=slower.onset_step)
+    found.supports(weights.SUPPORT, slower.text, slower.signal, slower.onset_step)
     slowdowns = sum(1 for i in view.incidents if i.event.kind is EventKind.THROUGHPUT_CHANGE)
     if slowdowns >= OFTEN:
-        found.contradicts(weights.DOUBT, f"the run slowed down {slowdowns} times")
+        found.contradicts(weights.DOUBT, f"the run slowed down {slowdowns} times", slower.signal, slower.onset_step)
     alarms = [i.event for i in view.incidents if i.event.severity is not Severity.INFO]
     if not any(abs(a.onset_step - slower.onset_step) <= NEAR * view.every for a in alarms) and view.curves.get(Role.LOSS) is not None:
         found.supports(weights.SUPPORT, "the loss is unaffected", Role.LOSS, slower.onset_step)
     if view.resume is not None:
-        found.contradicts(weights.DOUBT, "it began at a restart, where software or placement may have changed", step=slower.onset_step)
+        found.contradicts(weights.DOUBT, "it began at a restart, where software or placement may have changed", slower.signal, slower.onset_step)
     clock = next(((s.name, f) for s in named(view, "clock") if (f := fell(s, slower.onset_step)) is not None), None)
     if clock is not None:
-        found.supports(weights.REQUIRED, f"{clock[0]} fell from {clock[1][0]:.4g} to {clock[1][1]:.4g}: the device was throttled", step=slower.onset_step)
+        found.supports(weights.REQUIRED, f"{clock[0]} fell from {clock[1][0]:.4g} to {clock[1][1]:.4g}: the device was throttled", clock[0], slower.onset_step)
     _ranks(found, view, slower.onset_step)
     found.remedy = "Compare step times, clocks and temperatures per rank, exclude nodes by halving, and replace the slow one."
     return found
@@ -102,6 +102,6 @@ def _ranks(found: Examination, view: View, step: int) -> None:
     means = {s.name: float(np.median(s.values[s.at(step) :][:50])) for s in ranks}
     usual, (name, slowest) = float(np.median(list(means.values()))), max(means.items(), key=lambda pair: pair[1])
     if slowest >= SLOWEST * usual:
-        found.supports(weights.REQUIRED, f"{name} needs {slowest:.3g}, the others {usual:.3g}", step=step)
+        found.supports(weights.REQUIRED, f"{name} needs {slowest:.3g}, the others {usual:.3g}", name, step)
     else:
-        found.contradicts(weights.AGAINST, "all ranks slowed down together: storage or software", step=step)
+        found.contradicts(weights.AGAINST, "all ranks slowed down together: storage or software", name, step)

@@ -94,9 +94,9 @@ def examine(view: View) -> Examination:
         found.supports(weights.HINT, "the gradient norm calmed within a few steps", Role.GRAD_NORM)
     if settings.beta2 is not None:
         if settings.beta2 >= SLOW_BETA2:
-            found.supports(weights.SUPPORT, f"beta2 is {settings.beta2:g}, a memory of {1 / (1 - settings.beta2):.0f} steps", value=settings.beta2)
+            found.set_for(weights.SUPPORT, f"beta2 is {settings.beta2:g}, a memory of {1 / (1 - settings.beta2):.0f} steps", "beta2")
         else:
-            found.contradicts(-0.5, f"beta2 is {settings.beta2:g}: the second moment forgets within {1 / (1 - settings.beta2):.0f} steps", value=settings.beta2)
+            found.set_against(-0.5, f"beta2 is {settings.beta2:g}: the second moment forgets within {1 / (1 - settings.beta2):.0f} steps", "beta2")
     _others(found, view)
     found.remedy = "Set beta2 to 0.95 or clip the update (divide the learning rate by max(1, RMS(g/sqrt(v))) per tensor, as StableAdamW does)."
     return found

@@ -83,7 +83,7 @@ def examine(view: View) -> Examination:
         text = f"gradients are clipped at {settings.clip:g}, which bounds a norm of {number(grad.peak)}"
         found.contradicts(weights.AGAINST, text, Role.GRAD_NORM, grad.peak_step)
     elif off or settings.clip:
-        found.supports(weights.REQUIRED, "clipping is off" if off else f"the threshold {settings.clip:g} is far above the usual {grad.baseline:.3g}")
+        found.set_for(weights.REQUIRED, "clipping is off" if off else f"the threshold {settings.clip:g} is far above the usual {grad.baseline:.3g}", "clip")
     else:
         found.missing.append("the clipping threshold (max_grad_norm) in the configuration")
     text = f"the gradient norm reached {number(grad.peak)}, {number(grad.factor)} times its level"

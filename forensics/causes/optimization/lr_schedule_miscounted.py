@@ -92,7 +92,7 @@ def examine(view: View) -> Examination:
     factor = short_end or short_warmup
     if found.supporting and factor in {settings.accumulation, settings.processes}:
         what = "accumulation factor" if factor == settings.accumulation else "number of processes"
-        found.supports(weights.SUPPORT, f"{factor:g} is the {what}")
+        found.set_for(weights.SUPPORT, f"{factor:g} is the {what}", "accumulation" if factor == settings.accumulation else "processes")
     found.remedy = f"Step the scheduler once per optimizer step, or multiply its lengths by {factor:g}; count skipped steps the same way everywhere."
     return found
 

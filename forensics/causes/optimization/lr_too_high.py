@@ -121,8 +121,8 @@ def _schedule(found: Examination, view: View) -> None:
         found.supports(weights.SUPPORT, f"the rate of {at:.3g} is above the configured one: {peak.text}", Role.LR, view.anchor, at)
     limit = signs.usual_lr(view)
     if at >= limit:
-        what = "plain SGD" if signs.plain_sgd(view) else "Adam-like optimizers"
-        found.supports(weights.REQUIRED, f"the learning rate was {at:.3g} at the onset, above what {what} usually bear ({limit:g})", Role.LR, view.anchor, at)
+        what = "plain SGD usually bears" if signs.plain_sgd(view) else "adaptive optimizers usually bear"
+        found.supports(weights.REQUIRED, f"the learning rate was {at:.3g} at the onset, above what {what} ({limit:g})", Role.LR, view.anchor, at)
     if phase == "warmup" and schedule.warmup_steps >= 10:
         found.supports(weights.SUPPORT, f"the loss broke away while the learning rate was still climbing, at {at:.3g}", Role.LR, view.anchor, at)
     elif phase in {"peak", "stable"} or at >= NEAR_PEAK * schedule.peak:

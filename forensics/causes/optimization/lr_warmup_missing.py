@@ -99,9 +99,10 @@ def examine(view: View) -> Examination:
         return found.exclude(f"the learning rate was warmed up over {schedule.warmup_steps} steps")
     if first >= 0.5 * schedule.peak:
         text = f"the first logged learning rate is already {first:.3g}, {first / schedule.peak:.0%} of the maximum"
+        found.supports(weights.STRONG, text, Role.LR, int(schedule.steps[0]), first)
     else:
         text = f"the learning rate reached its maximum of {schedule.peak:.3g} after {schedule.warmup_steps} steps"
-    found.supports(weights.STRONG, text, Role.LR, int(schedule.steps[0]), first)
+        found.supports(weights.STRONG, text, Role.LR, int(schedule.steps[schedule.warmup_end]))
     planned = next((c for c in view.checks if c.what == "warmup"), None)
     if planned is not None and planned.agrees is False and planned.logged < planned.planned:
         found.supports(weights.HINT, planned.text, Role.LR, planned.step)
@@ -109,7 +110,7 @@ def examine(view: View) -> Examination:
     if age > LATER_POINTS * view.every and signs.brief(view):
         found.contradicts(weights.DOUBT, f"a single spike {age} steps after the start, over with its batch", Role.LOSS)
     if view.settings.adaptive is False:
-        found.contradicts(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect")
+        found.set_against(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect", "optimizer")
     end = view.first_step + horizon
     later = [i for i in view.incidents if i.event.severity is not Severity.INFO and i.member(*RISING) is not None and i.event.onset_step > end]
     if len(later) >= STILL:

@@ -102,7 +102,7 @@ def examine(view: View) -> Examination:
         if late:
             found.supports(weights.HINT, f"at a learning rate of only {rate:.2g}", Role.LR, view.anchor)
         if view.settings.weight_decay == 0:
-            found.supports(weights.SUPPORT, "weight decay is off")
+            found.set_for(weights.SUPPORT, "weight decay is off", "weight_decay")
     found.missing.append("the weight decay of every parameter group")
     found.remedy = "No decay on embeddings, norms and biases, 0.1 elsewhere (usual range 0.01 to 0.1); against growth of the head a z-loss."
     return found

@@ -93,10 +93,11 @@ def _vanished(found: Examination, view: View) -> None:
     for zeros in named(view, "zero", "grad"):
         at = min(zeros.at(view.anchor), len(zeros) - 1)
         if ZEROS < zeros.values[at] <= 1:
-            found.supports(weights.REQUIRED, f"{zeros.values[at]:.0%} of the gradient entries are exactly zero ({zeros.name})")
+            found.supports(weights.REQUIRED, f"{zeros.values[at]:.0%} of the gradient entries are exactly zero ({zeros.name})", zeros.name, view.anchor)
             return
     for group in view.curves.every(Role.GRAD_NORM_GROUP):
         at = group.at(view.anchor)
         if 40 <= at < len(group) and float(np.median(group.values[at - 20 : at])) <= VANISHED * float(np.median(group.values[:20])):
-            found.supports(weights.REQUIRED, f"the gradient of {group.name} has vanished: {group.values[at]:.3g} from {np.median(group.values[:20]):.3g}")
+            text = f"the gradient of {group.name} has vanished: {group.values[at]:.3g} from {np.median(group.values[:20]):.3g}"
+            found.supports(weights.REQUIRED, text, group.name, view.anchor)
             return

@@ -94,7 +94,7 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.DOUBT, "the loss came back: a wrong divisor stays", Role.LOSS)
     steps = view.settings.accumulation
     if steps is not None and steps >= 2 and abs(max(by_loss, 1 / by_loss) / steps - 1) <= SAME:
-        found.supports(weights.SUPPORT, f"the factor is that of the accumulation, {steps:g}", value=steps)
+        found.set_for(weights.SUPPORT, f"the factor is that of the accumulation, {steps:g}", "accumulation")
     if view.jump is not None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     found.remedy = "Divide the summed loss by the global number of target tokens, once; check what changed at this step in the loss or its averaging."

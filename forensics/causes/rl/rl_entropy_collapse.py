@@ -93,6 +93,6 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.DOUBT, f"the reward still rose, from {climb.start:.3g} to {climb.end:.3g}", Role.REWARD, climb.last_step)
     spread = next((t for t in (trend_before(s, view.anchor) for s in named(view, "reward", "std")) if t is not None), None)
     if spread is not None and not spread.rises:
-        found.supports(weights.SUPPORT, f"the spread of rewards shrank from {spread.start:.3g} to {spread.end:.3g}", step=spread.last_step)
+        found.supports(weights.SUPPORT, f"the spread of rewards shrank from {spread.start:.3g} to {spread.end:.3g}", spread.name, spread.last_step)
     found.remedy = "Clip asymmetrically (0.2 below, 0.28 above), sample dynamically, average the loss over tokens; go back to before the entropy fell."
     return found

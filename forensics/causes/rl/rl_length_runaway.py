@@ -82,9 +82,9 @@ def examine(view: View) -> Examination:
     if cut is not None:
         share = float(np.median(cut.values[cut.at(view.anchor) - POINTS : cut.at(view.anchor)]))
         if share > TRUNCATED:
-            found.supports(weights.REQUIRED, f"{share:.0%} of them hit the limit ({cut.name})", step=view.anchor)
+            found.supports(weights.REQUIRED, f"{share:.0%} of them hit the limit ({cut.name})", cut.name, view.anchor)
         else:
-            found.contradicts(weights.DOUBT, f"only {share:.0%} of them hit the limit ({cut.name})", step=view.anchor)
+            found.contradicts(weights.DOUBT, f"only {share:.0%} of them hit the limit ({cut.name})", cut.name, view.anchor)
     elif view.settings.longest and level >= FULL * view.settings.longest:
         found.supports(weights.REQUIRED, f"their mean of {level:.4g} is at the limit of {view.settings.longest:g}", Role.RESPONSE_LENGTH, view.anchor)
     else:

@@ -83,9 +83,10 @@ def examine(view: View) -> Examination:
     if not grows and level <= HEALTHY:
         return found.exclude(f"the mismatch of the two engines is flat at {level:.2g}")
     if not grows or trend is None:
-        found.supports(weights.HINT, f"the two engines disagree by {level:.2g} (harmless: {HEALTHY:g})", step=view.anchor)
+        found.supports(weights.HINT, f"the two engines disagree by {level:.2g} (harmless: {HEALTHY:g})", mismatch.name, view.anchor)
         return found
-    found.supports(weights.REQUIRED, f"{mismatch.name} had grown from {trend.start:.2g} to {trend.end:.2g} since step {trend.first_step}", step=trend.last_step)
+    text = f"{mismatch.name} had grown from {trend.start:.2g} to {trend.end:.2g} since step {trend.first_step}"
+    found.supports(weights.REQUIRED, text, mismatch.name, trend.last_step)
     if view.grad is not None and view.grad.onset_step is not None and view.grad.factor >= signs.SURGE:
         text = f"the gradient norm then surged to {number(view.grad.factor)} times its level"
         found.supports(weights.SUPPORT, text, Role.GRAD_NORM, view.grad.peak_step)

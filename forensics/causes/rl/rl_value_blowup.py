@@ -84,7 +84,7 @@ def examine(view: View) -> Examination:
     for explained in named(view, "explained", "var"):
         window = explained.values[max(0, explained.at(view.anchor) - 10) : explained.at(view.anchor) + 5]
         if len(window) and float(np.median(window)) < 0:
-            found.supports(weights.SUPPORT, f"the explained variance was {np.median(window):.2g}: worse than a constant")
+            found.supports(weights.SUPPORT, f"the explained variance was {np.median(window):.2g}: worse than a constant", explained.name, view.anchor)
             break
     kl = view.move(Role.KL)
     if kl is not None and kl.onset_step is not None and kl.onset_step < critic.onset_step - critic.every:

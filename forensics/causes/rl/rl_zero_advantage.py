@@ -78,12 +78,12 @@ def examine(view: View) -> Examination:
         return found
     share = _level(shares[0], view) if shares else None
     if share is not None and EQUAL < share <= 1:
-        found.supports(weights.REQUIRED, f"in {share:.0%} of the groups all rewards were equal ({shares[0].name})", step=view.anchor)
+        found.supports(weights.REQUIRED, f"in {share:.0%} of the groups all rewards were equal ({shares[0].name})", shares[0].name, view.anchor)
     elif spreads:
         start, level = float(np.median(spreads[0].values[:POINTS])), _level(spreads[0], view)
         if level > GONE * start:
             return found.exclude(f"the spread of rewards was {level:.3g} before the event")
-        found.supports(weights.REQUIRED, f"the spread of rewards had fallen from {start:.3g} to {level:.3g} ({spreads[0].name})", step=view.anchor)
+        found.supports(weights.REQUIRED, f"the spread of rewards had fallen from {start:.3g} to {level:.3g} ({spreads[0].name})", spreads[0].name, view.anchor)
     if not found.supporting:
         return found.exclude("most groups had rewards that differ")
     grad = trend_before(view.curves.get(Role.GRAD_NORM), view.anchor)
