@@ -44,12 +44,13 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"loading", "plugins", "model", "vocabulary", "parsers", "primitives", "detectors", "correlate", "causes", "reports", "errors", "version"},
         {"numpy"},
     ),
+    "replay": ({"replay", "model", "vocabulary", "parsers.checkpoints", "correlate.settings", "causes", "errors"}, {"numpy", "torch", "safetensors"}),
     "simple_rules": ({"primitives", "model", "vocabulary"}, {"numpy"}),
     "bench": ({"loading", "pipeline", "simple_rules", "model", "errors"}, set()),
     "__init__": ({"loading", "pipeline", "primitives", "version"}, set()),
     "cli": (
         {"comparison", "fleet", "simple_rules"}
-        | {"cli", "advice", "bench", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "reports", "version", "vocabulary"},
+        | {"cli", "advice", "bench", "causes", "errors", "export", "loading", "model", "parsers", "pipeline", "replay", "reports", "version", "vocabulary"},
         {"rich"},
     ),
 }
@@ -112,6 +113,19 @@ def test_imports_stay_within_the_rules(name: str) -> None:
 def test_causes_do_not_know_each_other(name: str) -> None:
     known = {_module(i.removeprefix("forensics.")) for i, _ in _imports(SOURCES[name]) if i.startswith("forensics.causes")}
     assert known <= {"causes.interface"}
+
+
+@pytest.mark.parametrize("name", [n for n in SOURCES if n.startswith(("replay.child", "replay.experiments", "replay.wire"))])
+def test_the_replayed_process_knows_nothing_of_the_tool(name: str) -> None:
+    """It is the user's process: PyTorch, the messages, and nothing else of ours."""
+    allowed = {"replay.wire", "replay.child", "replay.experiments"}
+    ours = [i.removeprefix("forensics.") for i, _ in _imports(SOURCES[name]) if i.startswith("forensics")]
+    assert not [i for i in ours if not _allows(allowed, i)]
+
+
+@pytest.mark.parametrize("name", [n for n in SOURCES if n.startswith("replay") and not n.startswith(("replay.child", "replay.experiments"))])
+def test_the_host_of_a_replay_does_not_load_pytorch(name: str) -> None:
+    assert not [i for i, _ in _imports(SOURCES[name]) if i.split(".")[0] == "torch"]
 
 
 @pytest.mark.parametrize("name", [n for n in SOURCES if not n.startswith("cli")])

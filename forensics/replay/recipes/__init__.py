@@ -1,0 +1,1 @@
+"""Ready-made recipes, and the template of an own one."""
