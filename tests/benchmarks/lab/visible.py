@@ -29,6 +29,9 @@ SCALE_STEPS = 40
 """Steps after the onset in which a loss scale must show it; later its own search makes it differ."""
 
 WINDOW = 100
+LEAST_GAIN = 0.2
+"""Share of the first loss that counts as gained from the start: a stir in the first points breaks nothing."""
+
 RISE_SHARE = 0.25
 """Share of what training had gained that a run which is bad from its start must lose again to count as visibly bad."""
 
@@ -109,8 +112,8 @@ def broke(log: Log) -> int | None:
     if limit >= 10:
         lowest = np.minimum.accumulate(smooth)
         sd = 1.4826 * float(np.median(np.abs(np.diff(values[:limit])))) / np.sqrt(2)
-        gained = np.maximum(smooth[0] - lowest, 0.0)
-        lost = np.flatnonzero((smooth - lowest > RISE_SHARE * np.maximum(gained, 1e-9)) & (smooth - lowest > SHARP_SDS * sd))
+        gained = np.maximum(smooth[0] - lowest, LEAST_GAIN * abs(smooth[0]))
+        lost = np.flatnonzero((smooth - lowest > RISE_SHARE * gained) & (smooth - lowest > SHARP_SDS * sd))
         if len(lost):
             return int(steps[lost[0]])
     return int(steps[limit]) if len(bad) else None
