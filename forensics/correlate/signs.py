@@ -54,6 +54,9 @@ SCALE_JUMP, SCALE_POINTS = 4.0, 20
 NEAR_LOGGED = 3
 """Logged points before the loss within which a gradient leads it where points are far apart; what rose long before is a drift."""
 
+NEW_LEVEL, NOISIER, NOISE_POINTS = 1.4, 1.5, 40
+"""Factors of gradient norm and of the noise of the loss that a mean over fewer samples brings, and points that show the noise."""
+
 AWAY = 0.5
 """Share of its first height that the loss must still have for it to be away."""
 
@@ -194,6 +197,22 @@ def held_while_skipped(view: View) -> bool | None:
         return None
     fell = int((np.diff(scales) < 0).sum())
     return fell >= FEWEST_SKIPS and float(np.ptp(losses)) <= HELD * float(losses[0] - loss.centre[max(0, j - 1)])
+
+
+def fewer_averaged(view: View) -> float | None:
+    """The factor by which the loss became noisier where the gradient norm went to a new level and that of the loss stayed.
+
+    A mean over fewer samples or targets does that to both. None where it is not so.
+    """
+    loss, grad = view.curves.get(Role.LOSS), view.grad
+    if view.event.kind is not EventKind.GRAD_NORM_SURGE or view.event.recovered or view.rise is not None or loss is None or grad is None:
+        return None
+    at = loss.at(view.anchor)
+    before, after = (np.abs(np.diff(part)) for part in (loss.u[max(0, at - NOISE_POINTS) : at], loss.u[at : at + NOISE_POINTS]))
+    if grad.settled < NEW_LEVEL or min(len(before), len(after)) < 8:
+        return None
+    factor = float(np.median(after)) / max(float(np.median(before)), 1e-12)
+    return factor if factor >= NOISIER else None
 
 
 def scale_had_jumped(view: View) -> bool | None:

@@ -30,6 +30,12 @@ BEYOND = math.log(3.0)
 AROUND = 2000
 """Logged points on either side that the surge is compared with."""
 
+HELD_POINTS = 30
+"""Logged points on either side that show a level."""
+
+AT_ONCE, AT_ONCE_SHARE = 5, 0.6
+"""A level that is new from one step to the next has this share of its height over so many points."""
+
 CERTAIN = 1e-4
 """... and only with a chance below this."""
 
@@ -48,13 +54,25 @@ def _not_logged(norm: Prepared) -> bool:
     return bool(norm.values.min() == norm.values.max())
 
 
+def _new_level(norm: Prepared, rise: Rise) -> bool:
+    """From one step to the next the usual gradient is larger than any that was seen before, and stays so to the end."""
+    onset = rise.onset
+    before, after = norm.u[max(0, onset - AROUND) : onset], norm.u[onset:]
+    if rise.end is not None or rise.width > SHARP or rise.p_value > CERTAIN or min(len(before), len(after)) < HELD_POINTS:
+        return False
+    third = len(after) // 3
+    level = min(float(np.median(after[:third])), float(np.median(after[third : 2 * third])), float(np.median(after[2 * third :])))
+    at_once = float(np.median(after[:AT_ONCE])) - rise.base >= AT_ONCE_SHARE * (level - rise.base)
+    return at_once and level - rise.base >= BEYOND and level >= float(before.max())
+
+
 def _event(norm: Prepared, rise: Rise) -> Event:
     onset, peak, end = rise.onset, rise.peak, rise.end
     stop = len(norm) if end is None else end
     others = np.concatenate([norm.u[max(0, onset - AROUND) : onset], norm.u[stop : stop + AROUND]])
     top = rise.top
     beyond = top - (float(others.max()) if len(others) else rise.base)
-    far = top - rise.base >= FAR and beyond >= BEYOND and rise.p_value <= CERTAIN
+    far = (top - rise.base >= FAR and beyond >= BEYOND and rise.p_value <= CERTAIN) or _new_level(norm, rise)
     lower, upper = norm.original(rise.base), float(norm.values[peak])
     return Event(
         kind=EventKind.GRAD_NORM_SURGE,

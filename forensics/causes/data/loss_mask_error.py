@@ -50,6 +50,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.correlate.move import level_change
 from forensics.correlate.trends import Prepared
 from forensics.model import EventKind, Part
@@ -85,13 +86,16 @@ def examine(view: View) -> Examination:
         return _fall(found, view)
     noisier = view.incident.member(EventKind.NOISE_CHANGE) if view.event.kind is EventKind.NOISE_CHANGE else None
     broken = view.incident.member(EventKind.NON_FINITE)
-    if noisier is None and broken is None:
+    fewer = signs.fewer_averaged(view)
+    if noisier is None and broken is None and fewer is None:
         return found
     valid = view.curves.get(Role.TOK_VALID)
     if valid is None:
         found.missing.append("the number of counted target tokens of every step")
     if noisier is not None:
         _noise(found, view, noisier.text, noisier.onset_step)
+    elif fewer is not None:
+        _noise(found, view, f"the noise of the loss grew {fewer:.1f} times", view.anchor)
     elif broken is not None and view.rise is None and broken.recovered:
         found.supports(weights.SUPPORT, f"{broken.text}: the mean over no token is NaN, and heals with the next batch", Role.LOSS, broken.onset_step)
     found.remedy = "Count the unmasked targets of every batch; divide the summed loss by that count, and return 0 where it is 0."

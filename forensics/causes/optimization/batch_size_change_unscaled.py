@@ -49,6 +49,7 @@ from __future__ import annotations
 import math
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate import signs
 from forensics.model import EventKind, Part
 from forensics.vocabulary import Role
 
@@ -104,10 +105,12 @@ def examine(view: View) -> Examination:
 def _unlogged(found: Examination, view: View) -> None:
     noisier = view.incident.member(EventKind.NOISE_CHANGE)
     found.missing.append("the batch size and the number of valid tokens of every step")
-    if noisier is None or view.event.kind is not EventKind.NOISE_CHANGE:
+    fewer = signs.fewer_averaged(view)
+    if fewer is None and (noisier is None or view.event.kind is not EventKind.NOISE_CHANGE):
         return
-    found.supports(weights.SUPPORT, noisier.text, Role.LOSS, noisier.onset_step)
+    text, step = (noisier.text, noisier.onset_step) if noisier is not None else (f"the noise of the loss grew {fewer:.1f} times", view.anchor)
+    found.supports(weights.SUPPORT, text, Role.LOSS, step)
     if view.grad is not None and view.grad.settled >= 1.4:
         if view.rise is None:
-            found.supports(weights.HINT, "the level of the loss stayed where it was", Role.LOSS, noisier.onset_step)
+            found.supports(weights.HINT, "the level of the loss stayed where it was", Role.LOSS, step)
         found.supports(weights.REQUIRED, f"the gradient norm rose to x{view.grad.settled:.2f} and stayed, as with a smaller batch", Role.GRAD_NORM)

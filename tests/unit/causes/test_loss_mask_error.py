@@ -53,3 +53,22 @@ def test_a_fall_by_one_factor_is_another_unit_and_a_rising_gradient_contradicts(
     more.grad = more.grad * more.step_to(1.6)
     assert examine(rule, same.run()).log_odds <= 1
     assert examine(rule, more.run()).log_odds < 0
+
+
+def sparse(noise: float) -> Story:
+    """A short log in which from one point on the gradient norm is four times as large and the loss noisier."""
+    story = Story(points=100, warmup=5)
+    t = np.arange(100)
+    story.loss = 2.0 * np.exp(np.where(t < 50, 0.03, noise) * np.random.default_rng(2).normal(size=100))
+    story.grad = story.grad * np.where(t >= 50, 4.0, 1.0)
+    return story
+
+
+def test_on_a_short_log_the_new_level_of_the_gradient_is_the_event() -> None:
+    found = examine(rule, sparse(0.15).run(), near=50)
+    assert holds(found)
+    assert {"loss", "grad_norm"} <= signals(found.supporting)
+
+
+def test_a_new_level_of_the_gradient_under_the_same_noise_is_not_its_business() -> None:
+    assert silent(examine(rule, sparse(0.03).run(), near=50))

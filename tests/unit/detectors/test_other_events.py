@@ -174,3 +174,19 @@ def test_a_learning_rate_that_climbs_as_slowly_as_a_warmup_is_info() -> None:
     assert all(e.severity is Severity.INFO for e in events)
     jump = np.where(np.arange(1000) < 500, 1e-3, 1e-2)
     assert [e.severity for e in lr_anomaly.detect(curves_of({"lr": jump}))] == [Severity.WARNING]
+
+
+class TestNewLevel:
+    def test_a_level_above_everything_before_that_holds(self) -> None:
+        norm = noisy(3)
+        norm[500:] *= 8.0
+        (event,) = grad_norm.detect(curves_of({"grad_norm": norm}))
+        assert (event.severity, event.onset_step) == (Severity.WARNING, 500)
+
+    def test_one_that_comes_gradually_or_was_seen_before_is_info(self) -> None:
+        slow, again = noisy(3), noisy(3)
+        slow *= np.exp(np.clip((STEPS - 300) / 200, 0, 2.1))
+        again[:50] *= 10.0
+        again[500:] *= 6.0
+        for norm in (slow, again):
+            assert all(e.severity is Severity.INFO for e in grad_norm.detect(curves_of({"grad_norm": norm})))
