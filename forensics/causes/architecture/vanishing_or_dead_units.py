@@ -120,6 +120,10 @@ def _silent(found: Examination, view: View) -> None:
         found.contradicts(weights.DOUBT, f"the gradient norm went to {grad.factor:.3g} times its level first: what did that is the cause", Role.GRAD_NORM)
     elif grad is not None and grad.settled >= 2:
         found.contradicts(weights.DOUBT, f"the gradient norm is {grad.settled:.2f} times its level", Role.GRAD_NORM)
+    if signs.lr_above_usual(view):
+        found.contradicts(weights.AGAINST, "the learning rate is far above the usual: steps that are too large kill units", Role.LR, view.anchor)
+    elif view.schedule is not None and view.schedule.phase(view.anchor) == "warmup":
+        found.contradicts(weights.DOUBT, "the learning rate was still climbing: steps that were too large kill units", Role.LR, view.anchor)
     if view.jump is not None:
         found.contradicts(weights.DOUBT, "the learning rate had just jumped: too large a step is what killed them", Role.LR, view.jump.step)
     found.remedy = f"Go back to a checkpoint before step {view.anchor} and find the step that was too large; look at the share of zero activations."

@@ -100,7 +100,7 @@ def examine(view: View) -> Examination:
         found.contradicts(weights.AGAINST, "a single isolated spike that was over with its batch", Role.LOSS)
     if view.jump is not None:
         found.contradicts(weights.DOUBT, "the learning rate had just jumped: that explains why now", Role.LR, view.jump.step)
-    if signs.gradient_calm_while_loss_away(view):
+    if signs.gradient_calm_while_loss_away(view) and not signs.back_at_start(view):
         found.contradicts(weights.DOUBT, "the gradient was calm again while the loss was still up", Role.GRAD_NORM)
     at = schedule.at(view.anchor) if schedule is not None else None
     value = f"below {at:.3g}" if at else "lower"
