@@ -241,6 +241,9 @@ def read_megatron(folder: Path) -> Assembled:
         out.add(None, folder / "common.pt")
         shards = _dcp(folder, out)
         out.tree.update({k: v for k, v in shards.items() if k not in out.tree} if isinstance(shards, dict) else {})
+        optimizer = out.tree.get("optimizer")
+        if isinstance(optimizer, dict) and "param_groups" in optimizer:
+            optimizer.setdefault("state", {})
         return out
     out = Assembled("megatron torch")
     files = _rank_files(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from forensics.model.checkpoint import Checkpoint
 from forensics.model.damage import Damage
-from forensics.parsers.checkpoints import safetensors, torch_legacy, torch_zip
+from forensics.parsers.checkpoints import llmc, safetensors, torch_legacy, torch_zip
 from forensics.parsers.checkpoints.folders import layout_of
 from forensics.parsers.checkpoints.opened import LFS_MARK, CheckpointError
 from forensics.parsers.checkpoints.state import describe
@@ -66,7 +66,7 @@ def _read_folder(path: Path) -> Checkpoint:
     return describe(path, found.format, found.tree, found.sources, step_in_name(path))
 
 
-_READERS = {torch_zip.NAME: torch_zip.read, torch_legacy.NAME: torch_legacy.read, safetensors.NAME: safetensors.read}
+_READERS = {llmc.NAME: llmc.read, torch_zip.NAME: torch_zip.read, torch_legacy.NAME: torch_legacy.read, safetensors.NAME: safetensors.read}
 
 
 def _sniff(path: Path) -> str | None:
@@ -76,6 +76,8 @@ def _sniff(path: Path) -> str | None:
         return torch_zip.NAME
     if torch_legacy.is_mine(head):
         return torch_legacy.NAME
+    if llmc.is_mine(head):
+        return llmc.NAME
     if safetensors.is_mine(head, path.stat().st_size):
         return safetensors.NAME
     return None

@@ -35,6 +35,11 @@ FLAT_STATE = re.compile(
 )
 """Moments of a file that keeps every tensor under one flat name."""
 
+MEGATRON_STATE = re.compile(
+    r"^(?:chained_\d+\.)?(?:optimizer|optim)(?:_\d+)?\.state\.(?P<what>exp_avg|exp_avg_sq|step|fp32_param|fp32_from_fp16|master_param)\.(?P<param>.+)$"
+)
+"""The same by Megatron-LM, which puts the name of the parameter last."""
+
 KINDS = {"exp_avg": TensorKind.EXP_AVG, "exp_avg_sq": TensorKind.EXP_AVG_SQ}
 RNG = re.compile(r"(?:^|_)rng|random_state|rng(?:_|$)|tracker_states", re.IGNORECASE)
 LOADER = re.compile(r"data_?loader|sampler|data_state|dataset_state|^loops$|data_iter|consumed_\w*samples|train_loader", re.IGNORECASE)
@@ -317,10 +322,10 @@ def _group(group: Mapping[str, Any], params: tuple[str, ...], small: SmallReads)
 def _flat_moments(weights: Sequence[_Weight], small: SmallReads, out: _Optimizer) -> set[str]:
     """Moments among the tensors of a file that has no tree. Returns the keys that were taken."""
     taken: set[str] = set()
-    found = [(w, m) for w in weights if (m := FLAT_STATE.match(w.name)) or (m := FLAT_STATE.match(w.key))]
+    found = [(w, m) for w in weights if (m := _flat(w))]
     if not any(m["what"] in KINDS for _, m in found):
         return taken
-    rest = [w for w in weights if not any(w is f for f, _ in found)] if len(found) < 2000 else [w for w in weights if not FLAT_STATE.match(w.name)]
+    rest = [w for w in weights if not any(w is f for f, _ in found)] if len(found) < 2000 else [w for w in weights if not _flat(w)]
     numbers = sorted({m["param"] for _, m in found if m["param"].isdecimal()}, key=int)
     shapes = {m["param"]: w.tensor.shape for w, m in found if m["what"] in KINDS}
     names = names_of([numbers], shapes, [Candidate(w.name, w.tensor.shape) for w in rest], ordered=not _sorted_file(rest)) if numbers else {}
@@ -334,6 +339,10 @@ def _flat_moments(weights: Sequence[_Weight], small: SmallReads, out: _Optimizer
         full = clean_name([name]) if kind is not TensorKind.OTHER else f"{name}.{match['what']}"
         out.tensors.append(TensorInfo(full, kind, weight.tensor.shape, weight.tensor.dtype, weight.tensor.pieces or (), weight.key))
     return taken
+
+
+def _flat(weight: _Weight) -> re.Match[str] | None:
+    return MEGATRON_STATE.match(weight.key) or FLAT_STATE.match(weight.name) or FLAT_STATE.match(weight.key)
 
 
 def _items(value: Any) -> list[Any]:
