@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.model import Curve, FloatArray, IntArray, Signal
+from forensics.model import BoolArray, Curve, FloatArray, IntArray, Signal
 
 JUMP = 1.2
 """Consecutive logged values that differ by this factor are a jump (catalogue: jump(lr, 1.2))."""
@@ -29,6 +29,16 @@ at the same peak, within a twentieth."""
 
 STAIRCASE = 1.5
 """Warmup in stairs has stairs of about equal height: largest over median step at most this, but for the jump itself."""
+
+
+LAWS = ("linear", "cosine", "exponential", "inverse square root")
+"""Laws of a decay, the simplest first."""
+
+LAW, SAME_LAW = 0.01, 1.5
+"""Misfit, as a share of the fall, up to which a decay follows a law; laws that fit about as well are told by the simplest."""
+
+LAW_POINTS = 400
+"""Points a law is fitted to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ def read_schedule(signal: Signal, attempts: int | None = None) -> LrSchedule | N
         if jump.returns is not None:
             usual[jump.index : jump.returns] = False
     peak = float(lr[usual].max()) if usual.any() else float(lr.max())
-    return LrSchedule(steps, lr, warm, peak, ups, _drops(steps, lr, warm), _zero_from(lr, warm), _shape(lr, warm, ups))
+    return LrSchedule(steps, lr, warm, peak, ups, _drops(steps, lr, warm), _zero_from(lr, warm), _shape(steps, lr, warm, ups, usual))
 
 
 def _warmup_end(lr: FloatArray) -> int:
@@ -194,8 +204,9 @@ def _zero_from(lr: FloatArray, warm: int) -> int | None:
     return start if none or lr[start - 1] > 0.05 * lr.max() else None
 
 
-def _shape(lr: FloatArray, warm: int, ups: tuple[LrJump, ...]) -> str:
-    rest = lr[warm:]
+def _shape(steps: IntArray, lr: FloatArray, warm: int, ups: tuple[LrJump, ...], usual: BoolArray) -> str:
+    """The name of the schedule's course after the warmup; ``usual`` (points,) leaves jumps that returned out of its law."""
+    rest = lr[usual][warm:]
     if len(rest) < 3 or rest.max() - rest.min() <= 1e-6 * rest.max():
         return "constant"
     planned = [jump for jump in ups if not jump.new_maximum]
@@ -205,7 +216,36 @@ def _shape(lr: FloatArray, warm: int, ups: tuple[LrJump, ...]) -> str:
     if len(levels) <= max(2, len(rest) // 20):
         return "multi-step"
     flat = int(np.argmax(rest < 0.98 * rest.max())) if (rest < 0.98 * rest.max()).any() else len(rest)
-    return "warmup-stable-decay" if flat > 0.3 * len(rest) else "decay"
+    return "warmup-stable-decay" if flat > 0.3 * len(rest) else _law(steps[usual], lr[usual], warm)
+
+
+def _law(all_steps: IntArray, lr: FloatArray, warm: int) -> str:
+    """Which law a decay follows: linear, cosine (also an unfinished one), exponential or inverse square root; else just decay.
+
+    Each is fitted by least squares; a tenth of the points may be off, as a jump that returned is.
+    """
+    steps, rest = all_steps[warm:], lr[warm:]
+    begun = float(steps[0] - all_steps[0]) / max(float(all_steps[-1] - all_steps[0]), 1.0)  # a cosine may count from the first step
+    keep = np.linspace(0, len(rest) - 1, min(len(rest), LAW_POINTS)).astype(np.int64)
+    y = rest[keep] / rest.max()
+    x = (steps[keep] - steps[0]) / max(float(steps[-1] - steps[0]), 1.0)
+    alive = y > 0
+    misfits = {"linear": _misfit(x, y)}
+    waves = [(0.0, share) for share in np.linspace(0.3, 1.0, 29)] + [(begun * share, (1 - begun) * share) for share in np.linspace(0.3, 1.0, 29)]
+    misfits["cosine"] = min(_misfit(np.cos(np.pi * (phase + share * x)), y) for phase, share in waves)
+    if alive.all():
+        misfits["exponential"] = _misfit(x, np.log(y)) / max(float(np.ptp(np.log(y))), 1e-9) * float(np.ptp(y))
+        misfits["inverse square root"] = min(_misfit(1.0 / np.sqrt(x + start), y) for start in np.geomspace(1e-3, 1.0, 31))
+    best = min(misfits, key=lambda name: (misfits[name] > SAME_LAW * min(misfits.values()), LAWS.index(name)))
+    return best if misfits[best] <= LAW * float(np.ptp(y)) else "decay"
+
+
+def _misfit(basis: FloatArray, y: FloatArray) -> float:
+    """What is left of y after a + b basis, at nine in ten points; infinite where the basis is none."""
+    if float(np.ptp(basis)) <= 0:
+        return float("inf")
+    slope, intercept = np.polyfit(basis, y, 1)
+    return float(np.quantile(np.abs(y - (slope * basis + intercept)), 0.9))
 
 
 def _second_cycle(lr: FloatArray, jump: LrJump) -> bool:

@@ -52,12 +52,38 @@ def test_planned_schedules_jump_nowhere(name: str) -> None:
     assert schedule.zero_from is None
 
 
-SHAPES = {"constant": "constant", "cosine": "decay", "warmup and cosine": "decay", "warmup, stable, decay": "warmup-stable-decay", "multi-step": "multi-step"}
+SHAPES = {
+    "constant": "constant",
+    "cosine": "cosine",
+    "warmup and cosine": "cosine",
+    "warmup, stable, decay": "warmup-stable-decay",
+    "multi-step": "multi-step",
+    "linear to zero": "linear",
+    "inverse square root": "inverse square root",
+    "one cycle": "linear",
+}
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name: str) -> None:
     assert read(HEALTHY[name]).shape == SHAPES[name]
+
+
+def test_laws_of_a_decay() -> None:
+    t = np.arange(N)
+    assert read(1e-3 * np.exp(-t / 300)).shape == "exponential"
+    assert read(1e-3 * cosine()[: N // 2]).shape == "cosine"
+    assert read(np.array([float(f"{v:.3e}") for v in 3e-4 * cosine()])).shape == "cosine"
+
+
+def test_a_cosine_with_a_jump_that_returns_is_one() -> None:
+    values = 3e-4 * cosine()
+    values[500:540] *= 10
+    assert read(values).shape == "cosine"
+
+
+def test_a_decay_that_follows_no_law() -> None:
+    assert read(np.interp(np.arange(N), [0, 200, 400, 999], [1e-3, 8e-4, 2e-4, 1e-4])).shape == "decay"
 
 
 def test_the_end_of_a_warmup() -> None:
