@@ -49,7 +49,7 @@ def execute(args: argparse.Namespace) -> int:
             sys.stdout.flush()
     figures = bench.figures(labels, rows)
     if shown:
-        sys.stdout.write("\n" + _calibration(bench.calibration(rows)) + "\n" + _beside(labels, rows, figures) + "\n")
+        sys.stdout.write("\n" + _by_fault(labels, rows) + "\n" + _calibration(bench.calibration(rows)) + "\n" + _beside(labels, rows, figures) + "\n")
         sys.stdout.write(_summary(figures) + "\n")
     if args.json:
         _write(args.json, figures, rows)
@@ -66,6 +66,24 @@ def _line(label: Label, row: Row) -> str:
 def _summary(figures: Figures) -> str:
     values = ((item.name, getattr(figures, item.name)) for item in fields(figures))
     return " ".join(f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}" for name, value in values)
+
+
+def _by_fault(labels: Sequence[Label], rows: Sequence[Row]) -> str:
+    """What was found of every fault that is visible, worst first."""
+    groups: dict[str, list[Row]] = {}
+    for label, row in zip(labels, rows, strict=True):
+        if row.found is not None:
+            groups.setdefault(label.injected or label.event, []).append(row)
+    if not groups:
+        return "no visible fault in this set\n"
+    counts = [
+        (name, len(own), sum(map(bool, (r.found for r in own))), sum(bool(r.top1) for r in own), sum(bool(r.top3) for r in own)) for name, own in groups.items()
+    ]
+    lines = [f"{'fault':34} {'runs':>5} {'found':>5} {'top1':>5} {'top3':>5}"]
+    lines += [
+        f"{name[:34]:34} {runs:>5} {found:>5} {first:>5} {three:>5}" for name, runs, found, first, three in sorted(counts, key=lambda c: (c[3] / c[1], c[0]))
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _calibration(found: Calibration) -> str:

@@ -86,6 +86,11 @@ class Move:
     grew: int
     bad: int
 
+    @property
+    def lasting(self) -> float:
+        """Where it settled; on a log that ends too soon for that, the level shortly after the onset."""
+        return self.echo if self.settled_z == 0.0 else self.settled
+
 
 def measure(signal: Prepared, step: int, before: int | None = None, onset_step: int | None = None) -> Move | None:
     """Measure a signal around ``step``.

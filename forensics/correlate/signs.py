@@ -209,7 +209,7 @@ def fewer_averaged(view: View) -> float | None:
         return None
     at = loss.at(view.anchor)
     before, after = (np.abs(np.diff(part)) for part in (loss.u[max(0, at - NOISE_POINTS) : at], loss.u[at : at + NOISE_POINTS]))
-    if grad.settled < NEW_LEVEL or min(len(before), len(after)) < 8:
+    if grad.lasting < NEW_LEVEL or min(len(before), len(after)) < 8:
         return None
     factor = float(np.median(after)) / max(float(np.median(before)), 1e-12)
     return factor if factor >= NOISIER else None

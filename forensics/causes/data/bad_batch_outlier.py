@@ -112,6 +112,8 @@ def _instead(found: Examination, view: View) -> None:
         found.contradicts(weights.AGAINST, "the learning rate had just jumped", Role.LR, view.jump.step)
     if signs.young(view) and view.recurring is None:
         found.contradicts(weights.DOUBT, "the run is in its first steps, where the step size is a likelier reason than the data", Role.LOSS)
+    if signs.lr_above_usual(view) and view.recurring is None:
+        found.contradicts(weights.DOUBT, "the learning rate is above what such optimizers usually bear: ordinary batches do this then", Role.LR, view.anchor)
     if view.resume is not None:
         found.contradicts(weights.DOUBT, "the run was resumed just before: what was lost there is a likelier reason", Role.LOSS)
     if signs.scale_burst(view):

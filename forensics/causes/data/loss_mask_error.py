@@ -138,5 +138,5 @@ def _noise(found: Examination, view: View, text: str, step: int) -> None:
     if view.rise is None:
         found.supports(weights.HINT, "the level of the loss stayed where it was", Role.LOSS, step)
     grad = view.grad
-    if grad is not None and grad.settled >= MORE_GRADIENT:
-        found.supports(weights.REQUIRED, f"the gradient norm rose to x{grad.settled:.2f} and stayed: fewer targets are averaged", Role.GRAD_NORM, step)
+    if grad is not None and grad.lasting >= MORE_GRADIENT:
+        found.supports(weights.REQUIRED, f"the gradient norm rose to x{grad.lasting:.2f} and stayed: fewer targets are averaged", Role.GRAD_NORM, step)

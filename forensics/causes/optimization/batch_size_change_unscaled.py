@@ -110,7 +110,7 @@ def _unlogged(found: Examination, view: View) -> None:
         return
     text, step = (noisier.text, noisier.onset_step) if noisier is not None else (f"the noise of the loss grew {fewer:.1f} times", view.anchor)
     found.supports(weights.SUPPORT, text, Role.LOSS, step)
-    if view.grad is not None and view.grad.settled >= 1.4:
+    if view.grad is not None and view.grad.lasting >= 1.4:
         if view.rise is None:
             found.supports(weights.HINT, "the level of the loss stayed where it was", Role.LOSS, step)
-        found.supports(weights.REQUIRED, f"the gradient norm rose to x{view.grad.settled:.2f} and stayed, as with a smaller batch", Role.GRAD_NORM)
+        found.supports(weights.REQUIRED, f"the gradient norm rose to x{view.grad.lasting:.2f} and stayed, as with a smaller batch", Role.GRAD_NORM)

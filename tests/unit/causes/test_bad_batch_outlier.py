@@ -75,3 +75,10 @@ def test_a_batch_that_does_no_harm_elsewhere_speaks_against_it() -> None:
     found = examine(rule, in_epochs(None).run())
     assert any("no harm" in e.text for e in found.against)
     assert found.log_odds < examine(rule, bad_batch().run()).log_odds
+
+
+def test_a_rate_above_the_usual_makes_an_ordinary_batch_enough() -> None:
+    story = bad_batch()
+    alone = examine(rule, story.run()).log_odds
+    story.lr = story.lr * 100
+    assert examine(rule, story.run()).log_odds < alone
