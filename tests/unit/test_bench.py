@@ -267,7 +267,6 @@ def test_calibration_counts_found_faults_by_score() -> None:
 
 
 def test_the_table_by_fault_counts_visible_faults_worst_first() -> None:
-    from forensics import bench
     from forensics.cli.bench import _by_fault
 
     entries = [
@@ -275,7 +274,11 @@ def test_the_table_by_fault_counts_visible_faults_worst_first() -> None:
         {"id": "b", "run": "b", "event": "spike", "injected": "missed", "accept": ["x"], "onset": [1, 2], "visible": ["loss"]},
         {"id": "c", "run": "c", "event": "none", "injected": None, "accept": [], "onset": [None, None], "visible": []},
     ]
-    rows = [bench.Row("a", "spike", 1, found=True, top1=True, top3=True), bench.Row("b", "spike", 0, found=False, top1=False, top3=False), bench.Row("c", "none", 0)]
-    lines = _by_fault(bench.parse_labels(entries, "labels"), rows).splitlines()
+    rows = [
+        Row("a", "spike", 1, found=True, top1=True, top3=True),
+        Row("b", "spike", 0, found=False, top1=False, top3=False),
+        Row("c", "none", 0),
+    ]
+    lines = _by_fault(parse_labels(entries, "labels"), rows).splitlines()
     assert [line.split() for line in lines[1:]] == [["missed", "1", "0", "0", "0"], ["known", "1", "1", "1", "1"]]
-    assert _by_fault(bench.parse_labels(entries[2:], "labels"), rows[2:]) == "no visible fault in this set\n"
+    assert _by_fault(parse_labels(entries[2:], "labels"), rows[2:]) == "no visible fault in this set\n"
