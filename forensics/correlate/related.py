@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from forensics.correlate.move import LEAD_POINTS
+from forensics.correlate.move import LEAD_POINTS, Move
 from forensics.correlate.view import View
 from forensics.model import Event, Related
 from forensics.model.words import number
+from forensics.primitives.prepared import Prepared
 from forensics.vocabulary import Role
 
 WATCHED = (
@@ -24,11 +27,22 @@ WATCHED = (
     Role.LOSS_BY_SOURCE,
     Role.ACT_MAX,
     Role.ACT_RMS,
+    Role.UW_RATIO,
+    Role.LOGZ,
+    Role.AUX_LOSS,
+    Role.ROUTER_LOGIT_MAX,
+    Role.RANK_LOSS,
+    Role.SEQ_LEN,
     Role.ENTROPY,
     Role.KL,
     Role.VALUE_LOSS,
+    Role.CLIP_FRACTION,
+    Role.RESPONSE_LENGTH,
 )
 """Roles whose movement says something about a cause. Speed and hardware have their own events."""
+
+FALLING = (Role.REWARD, Role.ACCURACY, Role.ENTROPY, Role.ATTN_ENTROPY, Role.TOK_VALID)
+"""Roles whose fall says something."""
 
 MOST = 20
 """Related signals kept for one event, the earliest first: a run may log hundreds of layers."""
@@ -71,7 +85,26 @@ def related(view: View) -> tuple[Related, ...]:
         if moved is None or moved.onset_step is None or abs(moved.onset_step - view.anchor) > 30 * max(signal.every, view.every):
             continue
         lag = _resolved(moved.onset_step - reference, max(signal.every, view.every))
-        unit = ", divided by the loss scale" if signal.unscaled else ""
-        change = f"{signal.name} rose to {number(moved.factor)} times its level ({moved.baseline:.4g} to {moved.peak:.4g}{unit})"
-        found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, change)
+        found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, _rose(signal, moved))
+    for signal in view.curves.every(*FALLING):
+        if signal.name in found or signal.name == own or len(signal) < 8:
+            continue
+        moved = view.move_of(_mirrored(signal))
+        if moved is None or moved.onset_step is None or abs(moved.onset_step - view.anchor) > 30 * max(signal.every, view.every):
+            continue
+        lag = _resolved(moved.onset_step - reference, max(signal.every, view.every))
+        before, after = signal.original(-moved.baseline), signal.original(-moved.peak)
+        found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, f"{signal.name} fell from {before:.4g} to {after:.4g}")
     return tuple(sorted(found.values(), key=lambda r: (r.onset_step, r.signal))[:MOST])
+
+
+def _rose(signal: Prepared, moved: Move) -> str:
+    """A factor where there is one: a level of zero, or below, has none."""
+    unit = ", divided by the loss scale" if signal.unscaled else ""
+    values = f"{moved.baseline:.4g} to {moved.peak:.4g}{unit}"
+    return f"{signal.name} rose to {number(moved.factor)} times its level ({values})" if moved.factor > 0 else f"{signal.name} rose from {values}"
+
+
+def _mirrored(signal: Prepared) -> Prepared:
+    """Upside down on the comparison scale, so that a fall is a rise."""
+    return replace(signal, u=-signal.u, centre=-signal.centre, values=-signal.u, log=False, shift=0.0)

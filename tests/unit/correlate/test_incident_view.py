@@ -51,6 +51,21 @@ def test_a_lead_of_the_gradient() -> None:
     assert (other.signal, other.onset_step, other.lag) == ("grad_norm", 496, -4)
 
 
+def test_a_fall_of_the_reward_and_of_the_entropy() -> None:
+    view = view_of(run_of({"loss": LOSS, "reward": 1.0 + 0.02 * np.log(noisy(2)) - (STEPS >= 497) * 0.5, "entropy": noisy(3) / bump(N, 503, 4, 30)}))
+    found = {r.signal: (r.onset_step, r.lag, r.change) for r in related(view)}
+    assert found["reward"][:2] == (497, -3)
+    assert found["entropy"][:2] == (503, 3)
+    assert found["reward"][2].startswith("reward fell from 0.99")
+    assert "fell from" in found["entropy"][2]
+
+
+def test_signals_that_rise_from_nothing_have_no_factor() -> None:
+    view = view_of(run_of({"loss": LOSS, "kl": 0.001 * np.log(noisy(2)) + (STEPS >= 498) * 0.5}))
+    (other,) = related(view)
+    assert "times its level" not in other.change or "nan" not in other.change
+
+
 def test_a_lead_below_the_logging_interval_is_unknown() -> None:
     signals = {
         "loss": signal_of("loss", LOSS, STEPS * 10),
