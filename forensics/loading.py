@@ -39,7 +39,7 @@ def find_run(path: Path, choose: str | None = None) -> DiscoveredRun:
         looked = f"{found.unclaimed} file{many} looked at, none is a log that is read here" if found.unclaimed else "there are no files in it"
         raise InputError(
             f"nothing to read in {path}: {damaged or looked}",
-            "logs that are read: W&B .wandb, TensorBoard event files, MLflow (mlflow.db or mlruns), trainer_state.json, CSV, JSON lines",
+            "logs that are read: W&B .wandb, TensorBoard event files, MLflow (mlflow.db or mlruns), trainer_state.json, CSV, JSON, Parquet, console logs",
         )
     if len(runs) > 1:
         raise SeveralRunsError(path, tuple((r.name, str(r.path)) for r in runs))

@@ -24,7 +24,10 @@ MODULES = (
     "mlflow_files",
     "hf_trainer",
     "jsonl",
+    "json_history",
+    "parquet",
     "csv_table",
+    "gzipped",
     "config_files",
     "console.megatron",
     "console.llmc",
@@ -46,6 +49,9 @@ MODULES = (
 SIGNS: Mapping[str, Callable[[Source], bool]] = {
     "flight_recorder": lambda source: source.head.startswith(b"FLIGHT1"),
     "wandb": lambda source: source.head.startswith(b":W&B") or source.path.suffix == ".wandb",
+    "parquet": lambda source: source.head.startswith(b"PAR1"),
+    "gzipped": lambda source: source.path.suffix.lower() == ".gz",
+    "json_history": lambda source: source.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{"),
     "tensorboard": lambda source: "tfevents" in source.path.name or source.head[4:8] == bytes(4) or source.head.startswith(b"\x1f\x8b"),
 }
 """What a file must show for its parser to be imported at all, where the import costs a tenth of reading a small log."""

@@ -7,7 +7,7 @@ line, so that one bad line costs one line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,8 @@ MULTILINE_ROWS = 1_000
 
 EXPORT_MARK = " - "
 EXPORT_SPREAD = ("__MIN", "__MAX")
+
+_DECIMAL_COMMA = r"^\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*$"
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE)
 
@@ -68,7 +70,7 @@ def sniff(source: Source) -> Claim | None:
         return None
     if not named and (step_column(header.names) is None or len(header.names) < 2):
         return None
-    return Claim(NAME, claim_confidence(header.names, named=named))
+    return Claim(NAME, claim_confidence(header.names, named=named), tuple(RunKey(r, r) for r in _exported_runs(header.names)) or (RunKey(),))
 
 
 def head_columns(source: Source) -> tuple[str, ...]:
@@ -77,8 +79,8 @@ def head_columns(source: Source) -> tuple[str, ...]:
     return header.names if header else ()
 
 
-def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a table holds one run
-    """Read the table."""
+def parse(source: Source, sink: Sink, run: RunKey) -> None:
+    """Read the table; of an export of several runs, the columns of one."""
     header = _header(source)
     if header is None:
         sink.damage("no header line of a table", "the whole file")
@@ -88,8 +90,8 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a 
     survey = _survey(source, sink)
     if not survey.ends:
         sink.note("last_line_without_end", survey.lines)
-    if not _read_clean(source, header, survey, sink):
-        _read_tolerant(source, header, sink)
+    if not _read_clean(source, header, survey, sink, run.id):
+        _read_tolerant(source, header, sink, run.id)
 
 
 def _header(source: Source) -> _Header | None:
@@ -147,7 +149,7 @@ def _separators(source: Source, separator: str) -> int:
         return sum(int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord(separator))) for chunk in iter(lambda: file.read(CHUNK), b""))
 
 
-def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) -> bool:
+def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink, run: str) -> bool:
     rows = survey.lines - header.line
     if header.line != 1 or survey.odd or source.head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return False
@@ -174,7 +176,7 @@ def _read_clean(source: Source, header: _Header, survey: _Survey, sink: Sink) ->
         if again.any():
             sink.note("header_repeated", int(again.sum()))
             frame, lines = frame.filter(~again), lines[~again.to_numpy()]
-        _emit([_column(frame[:, i]) for i in range(frame.width)], header, lines, sink)
+        _emit([_column(frame[:, i]) for i in range(frame.width)], header, lines, sink, run)
         return True
     return False
 
@@ -193,7 +195,7 @@ def _column(series: pl.Series) -> Column:
     return Column(rows, series.cast(pl.Float64).to_numpy())
 
 
-def _read_tolerant(source: Source, header: _Header, sink: Sink) -> None:
+def _read_tolerant(source: Source, header: _Header, sink: Sink, run: str) -> None:
     width = len(header.names)
     cells: list[list[str | None]] = [[] for _ in range(width)]
     lines: list[int] = []
@@ -222,12 +224,14 @@ def _read_tolerant(source: Source, header: _Header, sink: Sink) -> None:
         sink.damage(f"{foreign} lines hold bytes that are not text", "the cells these bytes stand in")
     if repeated:
         sink.note("header_repeated", repeated)
-    _emit([_texts(column) for column in cells], header, np.array(lines, dtype=np.int64), sink)
+    _emit([_texts(column) for column in cells], header, np.array(lines, dtype=np.int64), sink, run)
 
 
-def _emit(columns: list[Column], header: _Header, lines: IntArray, sink: Sink) -> None:
+def _emit(columns: list[Column], header: _Header, lines: IntArray, sink: Sink, run: str) -> None:
     """Write the columns. Exports of the W&B page carry the run's name in every column, and the spread of each point."""
     names = [n for n in header.names if not (n.endswith(EXPORT_SPREAD) and n.rsplit("__", 1)[0] in header.names)]
+    if run:
+        names = [n for n in names if step_column([n]) is not None or n.startswith(f"{run}{EXPORT_MARK}")]
     runs = {n.split(EXPORT_MARK)[0] for n in names if step_column([n]) is None}
     export = len(runs) == 1 and all(EXPORT_MARK in n for n in names if step_column([n]) is None)
     if export:
@@ -235,8 +239,30 @@ def _emit(columns: list[Column], header: _Header, lines: IntArray, sink: Sink) -
     kept: dict[str, Column] = {}
     for name, column in zip(header.names, columns, strict=True):
         if name in names:
-            kept.setdefault(name.split(EXPORT_MARK, 1)[-1] if export else name, column)
+            kept.setdefault(name.split(EXPORT_MARK, 1)[-1] if export else name, _with_points(column) if header.separator != "," else column)
     emit(kept, lines, sink)
+
+
+def _exported_runs(names: Sequence[str]) -> tuple[str, ...]:
+    """The runs of an export of the W&B page, where there are several: every curve has its spread beside it."""
+    curves = [n for n in names if step_column([n]) is None and not n.endswith(EXPORT_SPREAD)]
+    if not all(EXPORT_MARK in n and f"{n}{EXPORT_SPREAD[0]}" in names for n in curves):
+        return ()
+    runs = tuple(dict.fromkeys(n.split(EXPORT_MARK)[0] for n in curves))
+    return runs if len(runs) > 1 else ()
+
+
+def _with_points(column: Column) -> Column:
+    """Numbers written with a decimal comma, as spreadsheets of many countries write them, with a point instead."""
+    if column.texts is None or not len(column):
+        return column
+    import polars as pl  # noqa: PLC0415
+
+    cells = pl.Series(values=column.texts, dtype=pl.String)
+    commas = cells.str.contains(_DECIMAL_COMMA)
+    if not commas.any() or (cells.is_not_null() & ~commas & cells.str.contains(",", literal=True)).any():
+        return column
+    return Column(column.rows, None, cells.str.replace(",", ".", literal=True).to_list())
 
 
 def _texts(cells: list[str | None]) -> Column:

@@ -173,11 +173,10 @@ def _offer(path: Path, finds: _Finds) -> str:
         what = "empty file" if source.size == 0 else "a Git LFS pointer stands in place of the file"
         finds.damage.append(Damage(str(path), what, "the whole file"))
         return ""
-    if path.suffix.lower() == ".gz" and _is_log(path.with_suffix("")):
-        finds.damage.append(Damage(str(path), "a compressed log is not read; unpack it first", "the whole file"))
-        return ""
     best = _best_claim(source, finds)
-    if best is None:
+    if best is None and path.suffix.lower() == ".gz" and _is_log(path.with_suffix("")):
+        finds.damage.append(Damage(str(path), "named as a packed log, but no log could be unpacked from it", "the whole file"))
+    elif best is None:
         finds.unclaimed += not source.is_dir and not _is_pointer(path)
     elif best.adjunct:
         finds.adjuncts.append(FoundSource(path, best.parser, best.runs[0] if best.runs else RunKey(), source.size))

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 
 from forensics.model import Damage
@@ -25,6 +26,9 @@ CONSOLE = "console."
 
 PLAIN_NAMES = frozenset({"train", "training", "output", "log", "logs", "main", "nohup", "stdout", "stderr", "out", "err", "console", "run"})
 """Stems of log files that say less than the name of their folder."""
+
+TABLES = frozenset({csv_table.NAME, jsonl.NAME, "json_history", "parquet"})
+"""Parsers of tables: several of them in a folder may be parts of one run."""
 
 EMPTY_WANDB = 1 << 10
 """A .wandb file smaller than this holds no history; then the printed log is all there is."""
@@ -94,8 +98,9 @@ def group(root: Path, claims: Iterable[tuple[Source, Claim]]) -> list[Discovered
             runs.extend(_flights(found))
         elif parser == "hf_trainer":
             runs.extend(_trainer_states(found))
-        elif parser in {csv_table.NAME, jsonl.NAME}:
-            runs.extend(_tables(found, heads))
+        elif parser in TABLES:
+            runs.extend(DiscoveredRun(f.run.name, f.path, (f,)) for f in found if f.run.id)
+            runs.extend(_tables([f for f in found if not f.run.id], heads))
         else:
             runs.extend(DiscoveredRun(_name(f), f.path, (f,)) for f in found)
     return _merge(root, runs)
@@ -231,7 +236,12 @@ def _tables(found: Sequence[FoundSource], heads: Mapping[Path, Source]) -> Itera
 
 
 def _columns(source: Source, parser: str) -> tuple[str, ...]:
-    return csv_table.head_columns(source) if parser == csv_table.NAME else jsonl.head_columns(source)
+    if parser == csv_table.NAME:
+        return csv_table.head_columns(source)
+    if parser == jsonl.NAME:
+        return jsonl.head_columns(source)
+    columns: tuple[str, ...] = import_module(f"forensics.parsers.{parser}").head_columns(source)
+    return columns
 
 
 def _as_parts(tables: Sequence[FoundSource], columns: Mapping[Path, tuple[str, ...]]) -> tuple[FoundSource, ...]:

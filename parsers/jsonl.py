@@ -43,14 +43,15 @@ _STAND_INS = (b"-3.1415926535897931e-291", b"1.6180339887498949e-291", b"2.71828
 
 
 @dataclass(slots=True)
-class _Rows:
-    """Rows as Python values, column by column."""
+class Rows:
+    """Rows as Python values, column by column; keys of objects in a row are joined by a slash."""
 
     rows: dict[str, list[int]] = field(default_factory=dict)
     values: dict[str, list[object]] = field(default_factory=dict)
     lines: list[int] = field(default_factory=list)
 
     def add(self, entry: Mapping[str, object], line: int) -> None:
+        """One more row."""
         self._put(entry, len(self.lines), "", 0)
         self.lines.append(line)
 
@@ -72,6 +73,7 @@ class _Rows:
                     self.values[name].append(value)
 
     def columns(self) -> dict[str, Column]:
+        """The finished columns."""
         return {name: column_of(self.rows[name], self.values[name], len(self.lines)) for name in self.rows}
 
 
@@ -118,7 +120,7 @@ def sniff(source: Source) -> Claim | None:
 
 def head_columns(source: Source, least: int = 1) -> tuple[str, ...]:
     """The names in the first lines, or () where fewer than ``least`` of them are JSON objects."""
-    found = _Rows()
+    found = Rows()
     for number, line in enumerate(source.head.split(b"\n")[:200], start=1):
         for entry in _objects(line).entries:
             found.add(entry, number)
@@ -300,7 +302,7 @@ def _strict() -> bool:
 
 
 def _read_lines(block: bytes, reading: _Reading) -> None:
-    found = _Rows()
+    found = Rows()
     for line in block.split(b"\n") if not block.endswith(b"\n") else block[:-1].split(b"\n"):
         reading.line += 1
         if not line.strip():

@@ -139,7 +139,7 @@ def test_empty_files_and_lfs_pointers_are_damage(tmp_path: Path, write: Write, n
     assert len(found.damage) == 1
 
 
-def test_compressed_logs_are_damage(tmp_path: Path, write: Write) -> None:
+def test_packed_logs_that_are_none_are_damage(tmp_path: Path, write: Write) -> None:
     write("metrics.csv.gz", "x")
     write("notes.gz", "x")
     found = discover(tmp_path)
