@@ -22,6 +22,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "vocabulary": ({"model"}, {"numpy", "polars"}),
     "flight": ({"flight"}, {"numpy", "torch", "transformers", "lightning"}),
     "recorder": ({"flight"}, {"torch"}),
+    "replay.recipes": ({"replay.recipes", "flight"}, {"numpy", "torch", "transformers", "datasets", "safetensors", "lightning"}),
     "parsers": ({"parsers", "flight.records", "model", "vocabulary"}, {"numpy", "polars", "yaml"}),
     "primitives": ({"primitives", "model", "vocabulary"}, {"numpy", "scipy", "bottleneck"}),
     "detectors": ({"detectors", "primitives", "model", "vocabulary"}, {"numpy", "scipy", "bottleneck"}),
@@ -96,7 +97,7 @@ def _module(name: str) -> str:
 @pytest.mark.parametrize("name", SOURCES)
 def test_imports_stay_within_the_rules(name: str) -> None:
     path = SOURCES[name]
-    own, others = ALLOWED[name.partition(".")[0]]
+    own, others = ALLOWED["replay.recipes" if name.startswith("replay.recipes") else name.partition(".")[0]]
     broken = []
     for imported, line in _imports(path):
         top = imported.split(".")[0]
@@ -134,7 +135,7 @@ def test_nobody_imports_the_command_line(name: str) -> None:
 
 
 def test_every_part_has_a_rule() -> None:
-    assert {name.split(".")[0] for name in SOURCES} == set(ALLOWED)
+    assert {name.split(".")[0] for name in SOURCES} == {name.split(".")[0] for name in ALLOWED}
 
 
 @pytest.mark.parametrize("name", ["parsers", "reports"])

@@ -182,7 +182,7 @@ def on_its_way(tensor: Any) -> Any:
     """A copy on the host. From a CUDA device it arrives later: nothing waits here."""
     if tensor.device.type != "cuda":
         return tensor.to("cpu", copy=True)
-    import torch  # noqa: PLC0415 - a tensor was passed
+    import torch
 
     tensor = tensor.detach()
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -194,7 +194,7 @@ def _raw(value: Any) -> Bytes:
     if type(value) is np.ndarray and value.dtype == np.uint8 and value.ndim == 1 and value.flags.c_contiguous:
         return value
     if not isinstance(value, np.ndarray):
-        import torch  # noqa: PLC0415 - a tensor was passed
+        import torch
 
         value = value.to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy()
     return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
@@ -248,7 +248,7 @@ class KeptBatch:
         return content
 
     def _tensor(self, name: str) -> Any:
-        import torch  # noqa: PLC0415 - asked for
+        import torch
 
         tensor = torch.from_numpy(self.arrays[name].copy())
         return tensor.view(torch.bfloat16) if name in self.bfloat16 else tensor

@@ -97,7 +97,7 @@ def restore(arrays: Arrays) -> tuple[str, ...]:
         np.random.set_state(("MT19937", arrays["rng.numpy"].astype(np.uint32), position, has_gauss, float(arrays["rng.numpy_gauss"][0])))
     if not {"rng.torch", "rng.cuda"} & arrays.keys():
         return ()
-    import torch  # noqa: PLC0415 - only where a state asks for it
+    import torch
 
     if "rng.torch" in arrays:
         torch.set_rng_state(torch.from_numpy(np.array(arrays["rng.torch"], dtype=np.uint8)))

@@ -86,6 +86,8 @@ class Session:
             determinism.seed()
             loaded = self.recipe.load(self.model, self.optimizer, where.path)
             self.model.to(self.device)
+            for note in getattr(self.recipe.inner, "notes", ()):
+                self.limit(str(note))
             step = where.step
             if self.recipe.has("load") and loaded.step is not None and loaded.step != step:
                 self.limit(f"load() says that step {loaded.step} follows {where.path}, the plan expected {step}; load() is believed")
@@ -142,6 +144,8 @@ class Session:
         """One training step from the state as it is."""
         began = time.perf_counter()
         batch = self.batch(step, change)
+        if self.recipe.has("before"):
+            self.recipe.inner.before(step)
         self.taken += 1
         if self.recipe.has("step"):
             return self._their_step(step, batch, change, began)
@@ -202,8 +206,9 @@ class Session:
 
     def lr_at(self, step: int) -> float | None:
         """The learning rate of a step: the recipe's, else the logged one, else None (as the checkpoint left it)."""
-        if self.recipe.has("lr"):
-            return float(self.recipe.inner.lr(step))
+        found = self.recipe.inner.lr(step) if self.recipe.has("lr") else None
+        if found is not None:
+            return float(found)
         return self.request.logged.get("lr", {}).get(step)
 
     def _set_lr(self, step: int, change: Change) -> float | None:

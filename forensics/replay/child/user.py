@@ -75,7 +75,8 @@ class Recipe:
     def load(self, model: Any, optimizer: Any, path: str) -> Loaded:
         """Load a checkpoint into model and optimizer, the recipe's way or by the usual names."""
         if self.has("load"):
-            return Loaded(step=_whole(self.inner.load(model, optimizer, Path(path))), optimizer=True)
+            step = _whole(self.inner.load(model, optimizer, Path(path)))
+            return Loaded(step=step, scaler=getattr(self.inner, "scaler", None), optimizer=True)
         return load_common(model, optimizer, path)
 
     def batch(self, step: int) -> Any:
