@@ -31,11 +31,6 @@ MAX_SIZE = 1 << 24
 """Layers, channels and words of a header that is no accident."""
 
 
-def is_mine(head: bytes) -> bool:
-    """Whether a file begins like one."""
-    return len(head) >= 4 and int.from_bytes(head[:4], "little") in {MODEL, STATE}
-
-
 def read(path: Path) -> Opened:
     """Read a model file with the state files beside it, or a state file alone. Raises CheckpointError where the header is broken."""
     header = _header(path)

@@ -82,8 +82,8 @@ _MLP = (
 _NORMS = (r"^(?:ln_1|ln1|norm1|input_layernorm|attention_norm|pre_attn\w*)$", r"^(?:ln_2|ln2|norm2|post_attention_layernorm|ffn_norm|pre_ffn\w*)$")
 _LEAVES = (r"^weight$", r"^bias$")
 
-NORM_FIRST = tuple(re.compile(w, re.IGNORECASE) for w in (*_OUTER, _NORMS[0], *_ATTENTION, _NORMS[1], *_MLP, *_LEAVES))
-NORM_LAST = tuple(re.compile(w, re.IGNORECASE) for w in (*_OUTER, *_ATTENTION, *_MLP, *_NORMS, *_LEAVES))
+NORM_FIRST = (*_OUTER, _NORMS[0], *_ATTENTION, _NORMS[1], *_MLP, *_LEAVES)
+NORM_LAST = (*_OUTER, *_ATTENTION, *_MLP, *_NORMS, *_LEAVES)
 """The order in which the modules of transformers are usually made: GPT-2 and its kin have the norm before the attention, Llama
 and its kin make both norms last. Whatever the order, every shape must fit."""
 
@@ -92,7 +92,7 @@ TRANSPARENT = frozenset({"model", "transformer", "gpt_neox", "backbone", "langua
 """Modules around everything but the head."""
 
 
-def _usual_place(name: str, words: Sequence[re.Pattern[str]]) -> tuple[int, ...]:
+def _usual_place(name: str, words: Sequence[str]) -> tuple[int, ...]:
     """A sorting key by the usual order of modules; layers by their number, what is unknown behind what is known."""
     key: list[int] = []
     first = 0
@@ -100,8 +100,8 @@ def _usual_place(name: str, words: Sequence[re.Pattern[str]]) -> tuple[int, ...]
         if token in TRANSPARENT:
             continue
         order = (*range(first, len(words)), *range(first))
-        rank = next((i for i in order if words[i].match(token)), len(words))
-        if words[min(rank, len(words) - 1)].pattern == _MLP[0]:
+        rank = next((i for i in order if re.match(words[i], token, re.IGNORECASE)), len(words))
+        if words[min(rank, len(words) - 1)] == _MLP[0]:
             first = rank
         key += [rank, int(token)] if token.isdecimal() and len(token) < 9 else [rank]
     return tuple(key)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forensics.model.checkpoint import Checkpoint
 from forensics.model.damage import Damage
-from forensics.parsers.checkpoints import llmc, safetensors, torch_legacy, torch_zip
-from forensics.parsers.checkpoints.folders import layout_of
-from forensics.parsers.checkpoints.opened import LFS_MARK, CheckpointError
+from forensics.parsers.checkpoints import safetensors, torch_legacy, torch_zip
+from forensics.parsers.checkpoints.opened import LFS_MARK, CheckpointError, Opened
 from forensics.parsers.checkpoints.state import describe
 
+if TYPE_CHECKING:
+    from forensics.parsers.checkpoints.folders import Layout
+
 HEAD_BYTES = 64
+
+LLMC, LLMC_MAGIC = "llm.c", frozenset({20240326, 20240527})
+"""Format and first integers of llm.c's files."""
 
 SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".tar", ".model", ".pkl"})
 """Names that checkpoints have; content decides."""
@@ -26,7 +32,7 @@ STEP_IN_NAME = re.compile(r"(\d{1,15})(?=\D*$)")
 def is_checkpoint(path: Path) -> bool:
     """Whether a file or folder is a checkpoint that can be read here, by its first bytes or its files."""
     try:
-        return layout_of(path) is not None if path.is_dir() else _sniff(path) is not None
+        return _layout_of(path) is not None if path.is_dir() else _sniff(path) is not None
     except OSError:
         return False
 
@@ -55,9 +61,15 @@ def read(path: Path | str) -> Checkpoint:
     return describe(path, opened.format, opened.tree, [opened], step_in_name(path))
 
 
+def _layout_of(path: Path) -> Layout | None:
+    from forensics.parsers.checkpoints.folders import layout_of  # noqa: PLC0415 - as above
+
+    return layout_of(path)
+
+
 def _read_folder(path: Path) -> Checkpoint:
     try:
-        layout = layout_of(path)
+        layout = _layout_of(path)
         if layout is None:
             raise CheckpointError("no checkpoint folder that is read here: Hugging Face, accelerate, torch.distributed.checkpoint, DeepSpeed and Megatron are")
         found = layout.read(path)
@@ -66,7 +78,13 @@ def _read_folder(path: Path) -> Checkpoint:
     return describe(path, found.format, found.tree, found.sources, step_in_name(path))
 
 
-_READERS = {llmc.NAME: llmc.read, torch_zip.NAME: torch_zip.read, torch_legacy.NAME: torch_legacy.read, safetensors.NAME: safetensors.read}
+def _read_llmc(path: Path) -> Opened:
+    from forensics.parsers.checkpoints import llmc  # noqa: PLC0415 - rare, and its import is a tenth of reading the facts of a file
+
+    return llmc.read(path)
+
+
+_READERS = {LLMC: _read_llmc, torch_zip.NAME: torch_zip.read, torch_legacy.NAME: torch_legacy.read, safetensors.NAME: safetensors.read}
 
 
 def _sniff(path: Path) -> str | None:
@@ -76,8 +94,8 @@ def _sniff(path: Path) -> str | None:
         return torch_zip.NAME
     if torch_legacy.is_mine(head):
         return torch_legacy.NAME
-    if llmc.is_mine(head):
-        return llmc.NAME
+    if int.from_bytes(head[:4], "little") in LLMC_MAGIC:
+        return LLMC
     if safetensors.is_mine(head, path.stat().st_size):
         return safetensors.NAME
     return None

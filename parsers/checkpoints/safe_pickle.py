@@ -92,7 +92,8 @@ def load(data: bytes | memoryview, meanings: Mapping[str, Meaning], persistent: 
     return Pickled(value, tuple(machine.names), tuple(machine.calls), machine.at)
 
 
-_MARK = object()
+_SIZED = (list, tuple, dict, str, bytes)
+"""What a call may copy."""
 
 _ALIASES = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "pickle", "exceptions": "builtins"}
 """Names of modules in Python 2, which protocol 2 still writes."""
@@ -184,6 +185,13 @@ class _Machine:
         self.at += count
         return part
 
+    def byte(self) -> int:
+        at = self.at
+        if at >= len(self.data):
+            raise PickleError(f"torn at byte {at}")
+        self.at = at + 1
+        return self.data[at]
+
     def number(self, shape: str) -> int:
         return int(struct.unpack(shape, self.take(struct.calcsize(shape)))[0])
 
@@ -238,7 +246,9 @@ class _Machine:
             self.calls[name] = None
         meaning = self.meanings.get(name) or _PLAIN.get(name)
         if meaning is not None:
-            self.copied += sum(len(a) for a in args if isinstance(a, (list, tuple, dict, str, bytes)))
+            for item in args:
+                if isinstance(item, _SIZED):
+                    self.copied += len(item)
             if self.copied > MAX_COPIED + len(self.data):
                 raise PickleError(f"calls copy more than {MAX_COPIED} items")
             try:
@@ -255,7 +265,7 @@ class _Machine:
             raise PickleError("too many marks")
 
     def op_proto(self) -> None:
-        version = self.number("<B")
+        version = self.byte()
         if version > 5:
             raise PickleError(f"pickle protocol {version} is unknown")
 
@@ -285,7 +295,7 @@ class _Machine:
         self.push(_integer(self.line().rstrip(b"L")))
 
     def op_long1(self) -> None:
-        self.long(self.number("<B"))
+        self.long(self.byte())
 
     def op_long4(self) -> None:
         self.long(self.number("<i"))
@@ -320,7 +330,7 @@ class _Machine:
         self.push(str(self.take(self.number("<i")), "latin-1"))
 
     def op_short_binstring(self) -> None:
-        self.push(str(self.take(self.number("<B")), "latin-1"))
+        self.push(str(self.take(self.byte()), "latin-1"))
 
     def op_get(self) -> None:
         self.push(self.memo[_integer(self.line())])
@@ -461,7 +471,7 @@ def _table() -> list[Callable[[_Machine], None] | None]:
         b"G": machine.op_binfloat,
         b"I": machine.op_int,
         b"J": lambda m: m.push(m.number("<i")),
-        b"K": lambda m: m.push(m.number("<B")),
+        b"K": lambda m: m.push(m.byte()),
         b"L": machine.op_long,
         b"M": lambda m: m.push(m.number("<H")),
         b"N": lambda m: m.push(None),
@@ -480,14 +490,14 @@ def _table() -> list[Callable[[_Machine], None] | None]:
         b"}": lambda m: m.push({}),
         b"e": machine.op_appends,
         b"g": machine.op_get,
-        b"h": lambda m: m.push(m.memo[m.number("<B")]),
+        b"h": lambda m: m.push(m.memo[m.byte()]),
         b"j": lambda m: m.push(m.memo[m.number("<I")]),
         b"i": machine.op_inst,
         b"l": lambda m: m.push(m.to_mark()),
         b"]": lambda m: m.push([]),
         b"o": machine.op_obj,
         b"p": machine.op_put,
-        b"q": lambda m: m.memo.__setitem__(m.number("<B"), m.top()),
+        b"q": lambda m: m.memo.__setitem__(m.byte(), m.top()),
         b"r": lambda m: m.memo.__setitem__(m.number("<I"), m.top()),
         b"s": machine.op_setitem,
         b"t": lambda m: m.push(tuple(m.to_mark())),
@@ -506,8 +516,8 @@ def _table() -> list[Callable[[_Machine], None] | None]:
         b"\x8a": machine.op_long1,
         b"\x8b": machine.op_long4,
         b"B": lambda m: m.raw(m.number("<I")),
-        b"C": lambda m: m.raw(m.number("<B")),
-        b"\x8c": lambda m: m.text(m.number("<B")),
+        b"C": lambda m: m.raw(m.byte()),
+        b"\x8c": lambda m: m.text(m.byte()),
         b"\x8d": lambda m: m.text(m.number("<Q")),
         b"\x8e": lambda m: m.raw(m.number("<Q")),
         b"\x8f": lambda m: m.push([]),
