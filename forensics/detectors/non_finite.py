@@ -10,6 +10,9 @@ from forensics.vocabulary import Role
 
 NAME = "non_finite"
 
+FEWEST, FILLED, EVEN = 10, 0.6, 2.0
+"""Values that show how a column is filled; the largest share of rows that may hold one; the largest distance over the usual one."""
+
 JOIN_POINTS = 20
 """Bad values this close together, in logged points, are one event."""
 
@@ -38,8 +41,19 @@ def _explained(curves: Curves) -> set[int]:
     return set(curve.steps[np.clip(near, 0, max(len(curve) - 1, 0))].tolist()) if len(curve) else set()
 
 
+def _not_logged(curve: Curve) -> bool:
+    """NaN in most rows, with values at even distances up to the end: a table with a column that is filled every few steps."""
+    good = np.flatnonzero(~np.isnan(curve.values))
+    if len(good) < FEWEST or len(good) > FILLED * len(curve):
+        return False
+    apart = np.diff(good, append=len(curve))
+    return bool(apart.max() <= EVEN * float(np.median(apart)))
+
+
 def _stretches(curve: Curve, explained: set[int]) -> list[tuple[int, int]]:
     bad = np.flatnonzero(~np.isfinite(curve.values))
+    if _not_logged(curve):
+        bad = np.flatnonzero(np.isinf(curve.values))
     if explained:
         bad = np.array([i for i in bad.tolist() if int(curve.steps[i]) not in explained], dtype=np.int64)
     if len(bad) == 0:

@@ -75,7 +75,7 @@ def _expected(curves: Curves, loss: Prepared, rise: Rise, aim: Objective) -> str
     if aim is not Objective.ORDINARY and not _abrupt(loss, rise):
         return f"for {aim.value} training a rising loss is not a fault by itself"
     schedule = curves.schedule
-    if schedule is None or rise.end is None:
+    if schedule is None or (rise.end is None and not schedule.climbs_to_the_end()):
         return ""
     slack, reach = max(2, rise.width // 2), max(RESTART_POINTS, int(RESTART_SHARE * len(loss)))
     restart = schedule.restart_near(int(loss.steps[rise.onset]), slack * loss.every, reach * loss.every)

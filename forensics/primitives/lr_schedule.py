@@ -90,6 +90,11 @@ class LrSchedule:
         near = (j for j in self.ups if not j.new_maximum and j.step - slack <= step <= int(self.steps[min(j.index + j.ramp, last)]) + max(slack, reach))
         return next(near, None)
 
+    def climbs_to_the_end(self) -> bool:
+        """The log ends in a planned climb, or shortly after it, so that what it does to the loss is not over."""
+        last = len(self.steps) - 1
+        return self.shape == "restarts" and bool(self.ups) and self.ups[-1].index + self.ups[-1].ramp >= last - last // 50
+
     def phase(self, step: int) -> str:
         """warmup, peak, stable, decay, tail, rewarm or zero."""
         i = min(max(int(np.searchsorted(self.steps, step, side="right")) - 1, 0), len(self.steps) - 1)

@@ -16,10 +16,15 @@ Array = NDArray[np.float64]
 SHORTEST, LONGEST = 200, 20_000
 CADENCES = (1, 5, 10, 50)
 DECAYS = ("power", "exponential", "hump", "stretched")
-SCHEDULES = ("constant", "cosine", "wsd", "multi-step", "restarts")
+SCHEDULES = ("constant", "cosine", "wsd", "multi-step", "restarts", "triangle", "one-cycle", "inverse-sqrt")
 NOISES = ("gaussian", "student", "growing", "shrinking", "correlated")
 SCALES = ("plain", "plain", "plain", "near-zero", "negative", "bf16")
 ODDITIES = ("none", "none", "epochs", "norm spikes")
+FAMILIES = (*("supervised",) * 6, "overfit", "gaps", "self-supervised", "adversarial", "reinforcement")
+
+MARKS: dict[str, dict[str, object]] = {"self-supervised": {"method": "simsiam"}, "adversarial": {"model": "gan"}, "reinforcement": {"algorithm": "ppo"}}
+"""How a run says what it optimises."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -38,6 +43,7 @@ class Setting:
     phi: float
     df: float
     coupling: float
+    family: str = "supervised"
 
 
 @dataclass(slots=True)
@@ -80,6 +86,7 @@ def draw_setting(seed: int, number: int, points: int | None = None) -> Setting:
         phi=float(rng.uniform(0.1, 0.5)),
         df=float(rng.uniform(3.0, 8.0)),
         coupling=float(rng.uniform(0.02, 0.12)),
+        family=str(rng.choice(FAMILIES)),
     )
 
 
@@ -96,6 +103,10 @@ def make_material(s: Setting) -> tuple[Material, np.random.Generator]:
     if s.oddity == "epochs":
         trend = trend - _epochs(n, s.sd, rng)
     noise, sd = _noise(s, n, rng)
+    if s.family in MARKS:
+        trend = trend + _wander(n, rng)
+    elif s.family == "overfit":
+        trend = trend - rng.uniform(2.0, 6.0) * (1 - np.exp(-np.arange(n) / n / rng.uniform(0.2, 0.8)))
     norm = np.log(rng.uniform(0.2, 3.0)) + 0.3 * trend + rng.uniform(0.08, 0.3) * rng.standard_t(6.0, n)
     if s.oddity == "norm spikes":
         places = rng.choice(np.arange(n // 20, n), size=max(1, n // 1500), replace=False)
@@ -115,10 +126,17 @@ def finish(s: Setting, m: Material) -> Run:
         loss = np.exp(u)
     if s.scale == "bf16":
         loss = _bf16(loss)
+    if s.family == "reinforcement":
+        loss = loss - float(loss[len(loss) // 2 :].mean())
     loss = np.where(m.bad, np.nan, loss)
+    if s.family == "gaps":
+        loss = np.where(np.arange(s.points) % 5 == 0, loss, np.nan)
     steps = np.arange(1, s.points + 1, dtype=np.int64) * s.cadence
     rows = (("loss", loss), ("grad_norm", np.exp(m.norm)), ("lr", m.lr), ("loss_scale", m.loss_scale))
-    return Run("memory", "simulated", (), tuple(Signal(name, steps, values, role=name) for name, values in rows))
+    signals = [Signal(name, steps, values, role=name) for name, values in rows]
+    if s.family == "reinforcement":
+        signals.append(Signal("reward", steps, -loss, role="reward"))
+    return Run("memory", "simulated", (), tuple(signals), (), MARKS.get(s.family, {}))
 
 
 def _decay(s: Setting, rng: np.random.Generator) -> Array:
@@ -148,6 +166,12 @@ def _schedule(kind: str, n: int, rng: np.random.Generator) -> Array:
         lr = np.where(x < 0.5, 1.0, np.where(x < 0.75, 0.1, 0.01))
     elif kind == "restarts":
         lr = 0.55 + 0.45 * np.cos(np.pi * ((x * int(rng.integers(2, 6))) % 1.0))
+    elif kind == "triangle":
+        lr = 0.1 + 0.9 * np.abs((x * int(rng.integers(2, 6))) % 1.0 * 2.0 - 1.0)
+    elif kind == "one-cycle":
+        lr = np.where(x < 0.3, 0.04 + 0.96 * x / 0.3, np.maximum((1 - x) / 0.7, 1e-3))
+    elif kind == "inverse-sqrt":
+        lr = np.minimum(1.0, np.sqrt(0.05 / np.maximum(x, 1e-9)))
     else:
         lr = np.ones(n)
     warm = int(n * rng.uniform(0.0, 0.04))
@@ -158,6 +182,13 @@ def _lagged(lr: Array, points: float) -> Array:
     """The loss follows the learning rate with a delay (first-order lag)."""
     a = float(np.exp(-1.0 / points))
     return np.asarray(lfilter([1 - a], [1, -a], lr - lr[0]) + lr[0], dtype=np.float64)
+
+
+def _wander(n: int, rng: np.random.Generator) -> Array:
+    """A slow course that goes up as well as down: what two players, or a moving target, make of a loss."""
+    knots = rng.normal(0.0, rng.uniform(0.05, 0.4), 12)
+    smooth = np.interp(np.arange(n), np.linspace(0, n, 12), knots)
+    return np.asarray(smooth - smooth[0], dtype=np.float64)
 
 
 def _epochs(n: int, sd: float, rng: np.random.Generator) -> Array:

@@ -95,7 +95,7 @@ def print_healthy(outcomes: Sequence[Outcome], show: bool) -> None:
     kinds = Counter(f"{i.event.kind.value} ({i.event.severity.value}, {i.event.signal})" for i in alarms)
     for kind, count in kinds.most_common():
         _say(f"  {count:5d}  {kind}")
-    for name in ("schedule", "decay", "noise", "scale", "oddity", "cadence"):
+    for name in ("family", "schedule", "decay", "noise", "scale", "oddity", "cadence"):
         _say(f"  by {name:9s}" + _split(outcomes, lambda o, name=name: str(getattr(o.setting, name))))  # type: ignore[misc]
     _say("  by points   " + _split(outcomes, lambda o: f"<{_size_class(o.setting.points)}"))
     if show:
@@ -144,7 +144,7 @@ def print_event(kind: str, outcomes: Sequence[Outcome], show: bool) -> None:
 
 
 def _describe(s: Setting) -> str:
-    return f"#{s.number} n={s.points} every={s.cadence} {s.decay} {s.schedule} {s.noise} {s.scale} {s.oddity} sd={s.sd:.4f}"
+    return f"#{s.number} n={s.points} every={s.cadence} {s.decay} {s.schedule} {s.noise} {s.scale} {s.oddity} {s.family} sd={s.sd:.4f}"
 
 
 def _tell(incident: Incident, s: Setting) -> str:

@@ -201,3 +201,22 @@ def test_one_side_of_an_adversarial_pair_that_wins() -> None:
     run = run_of({"loss": values}, config={"model": "gan"})
     drops = [i.event for i in find_incidents(run).incidents if i.event.kind is EventKind.DROP]
     assert [(d.onset_step, d.severity) for d in drops] == [(500, Severity.WARNING)]
+
+
+def test_a_column_filled_every_few_rows_has_no_bad_values() -> None:
+    sparse = np.where(np.arange(900) % 5 == 0, falling(900, 1), np.nan)
+    assert non_finite.detect(curves_of({"loss": sparse})) == []
+    sparse[400] = np.inf
+    assert [e.onset_step for e in non_finite.detect(curves_of({"loss": sparse}))] == [400]
+    torn = np.where(np.arange(900) < 500, sparse, np.nan)
+    assert non_finite.detect(curves_of({"loss": torn})) != []
+    often = falling(900, 1)
+    often[np.random.default_rng(0).random(900) < 0.5] = np.nan
+    assert non_finite.detect(curves_of({"loss": often})) != []
+
+
+def test_a_loss_that_rises_with_the_last_climb_of_a_cyclic_rate_is_info() -> None:
+    wave = np.abs((np.arange(1050) % 300) / 150 - 1.0)
+    lr = 1e-3 * (0.1 + 0.9 * wave)
+    loss = falling(1050, 2, 0.005) * np.exp(0.15 * wave)
+    assert [i.event for i in find_incidents(run_of({"loss": loss, "lr": lr})).incidents if i.event.severity is not Severity.INFO] == []
