@@ -46,12 +46,18 @@ def detect(curves: Curves) -> list[Event]:
     if norm is None or len(norm) < 6 or _not_logged(norm):
         return []
     rises = find_rises(norm.u, norm.noise, generous=True)
-    return [_event(norm, rise) for rise in rises if rise.width <= SHARP or rise.top - rise.base >= DOUBLED]
+    return [_event(norm, rise, _planned(curves, norm, rise)) for rise in rises if rise.width <= SHARP or rise.top - rise.base >= DOUBLED]
 
 
 def _not_logged(norm: Prepared) -> bool:
     """A constant is how some loggers print "not computed"."""
     return bool(norm.values.min() == norm.values.max())
+
+
+def _planned(curves: Curves, norm: Prepared, rise: Rise) -> bool:
+    """The schedule lowered the learning rate here: gradients are larger where steps are smaller."""
+    step, schedule = int(norm.steps[rise.onset]), curves.schedule
+    return schedule is not None and any(abs(drop.step - step) <= HELD_POINTS * norm.every for drop in schedule.drops)
 
 
 def _new_level(norm: Prepared, rise: Rise) -> bool:
@@ -66,13 +72,13 @@ def _new_level(norm: Prepared, rise: Rise) -> bool:
     return at_once and level - rise.base >= BEYOND and level >= float(before.max())
 
 
-def _event(norm: Prepared, rise: Rise) -> Event:
+def _event(norm: Prepared, rise: Rise, planned: bool) -> Event:
     onset, peak, end = rise.onset, rise.peak, rise.end
     stop = len(norm) if end is None else end
     others = np.concatenate([norm.u[max(0, onset - AROUND) : onset], norm.u[stop : stop + AROUND]])
     top = rise.top
     beyond = top - (float(others.max()) if len(others) else rise.base)
-    far = (top - rise.base >= FAR and beyond >= BEYOND and rise.p_value <= CERTAIN) or _new_level(norm, rise)
+    far = (top - rise.base >= FAR and beyond >= BEYOND and rise.p_value <= CERTAIN) or (not planned and _new_level(norm, rise))
     lower, upper = norm.original(rise.base), float(norm.values[peak])
     return Event(
         kind=EventKind.GRAD_NORM_SURGE,

@@ -39,6 +39,9 @@ ABRUPT_SDS = 10.0
 SETTLED_POINTS = 20
 """Logged points after which a loss that jumped and then held its new level is seen to hold it."""
 
+GRADUAL_POINTS, CLIMB_SDS = 20, 7.0
+"""Logged points from which a climb of the learning rate is gradual: it explains no rise of this many noise sds at once."""
+
 SMALL = 0.05
 """Share of the progress so far below which a rise that comes back is info."""
 
@@ -79,6 +82,8 @@ def _expected(curves: Curves, loss: Prepared, rise: Rise, aim: Objective) -> str
         return ""
     slack, reach = max(2, rise.width // 2), max(RESTART_POINTS, int(RESTART_SHARE * len(loss)))
     restart = schedule.restart_near(int(loss.steps[rise.onset]), slack * loss.every, reach * loss.every)
+    if restart is not None and restart.ramp > GRADUAL_POINTS and _abrupt(loss, rise, CLIMB_SDS):
+        return ""
     return "" if restart is None else f"the schedule restarts the learning rate at step {restart.step}"
 
 
@@ -113,10 +118,10 @@ def _event(loss: Prepared, rise: Rise, expected: str) -> Event:
     )
 
 
-def _abrupt(loss: Prepared, rise: Rise) -> bool:
+def _abrupt(loss: Prepared, rise: Rise, sds: float = ABRUPT_SDS) -> bool:
     """Most of the height within three points and far above the noise: no kind of training rises like that by itself."""
     first = float(loss.u[rise.onset : rise.onset + 3].max()) - rise.base
-    return first >= ABRUPT_SHARE * (float(loss.u[rise.peak]) - rise.base) and first >= ABRUPT_SDS * float(loss.noise[rise.onset])
+    return first >= ABRUPT_SHARE * (float(loss.u[rise.peak]) - rise.base) and first >= sds * float(loss.noise[rise.onset])
 
 
 def _abrupt_to(loss: Prepared, rise: Rise, level: float) -> bool:
