@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from forensics.comparison import compare
+from forensics.fleet.common import summarise
+from forensics.fleet.sweep import analyse_one, find_runs
+from forensics.loading import load
 from forensics.model import Case, Event, Severity
+from forensics.model.comparison import DataOrder
 from forensics.pipeline import analyze
 
 CORPUS = Path(__file__).parents[3] / "shared/corpus"
@@ -63,3 +68,26 @@ def test_fp16_overflow_after_a_doubling() -> None:
 @pytest.mark.parametrize("name", ["llmc-healthy", "hf-star", "modded-nanogpt-llmc"])
 def test_healthy_public_runs_raise_no_alarm(name: str) -> None:
     assert [(e.kind, e.onset_step) for e in case(name).events if e.severity is not Severity.INFO] == []
+
+
+def test_two_runs_that_share_their_data_broke_on_the_same_batch() -> None:
+    sides = []
+    for name in ("2024-10-10_Muon.txt", "2024-10-29_Optimizers.txt"):
+        found = case(f"modded-nanogpt/{name}")
+        sides += [load(CORPUS / f"modded-nanogpt/{name}"), found]
+    compared = compare(*sides)
+    assert compared.data_order is DataOrder.SAME
+    step = next(s for s in compared.same_steps if s.a_event is not None and s.b_event is not None)
+    assert (step.step, step.same_batch) == (947, True)
+    assert "bad_batch_outlier" in step.points_to
+    assert compared.chance is not None
+    assert compared.chance < 0.01
+
+
+def test_a_sweep_of_unrelated_runs_finds_what_three_of_them_share() -> None:
+    if not CORPUS.exists():
+        pytest.skip("the public logs are not beside this checkout")
+    rows = [analyse_one(r) for r in find_runs(CORPUS)]
+    fleet = summarise("corpus", rows)
+    assert [(s.step, len(s.runs)) for s in fleet.steps] == [(946, 3)]
+    assert fleet.batches == ()
