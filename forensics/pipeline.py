@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from forensics.advice.sentences import advice
 from forensics.causes.catalogue import RULES
 from forensics.causes.interface import Examination
 from forensics.causes.manual import text
@@ -88,7 +89,7 @@ def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
     about = header(run, stability(run, explained.events))
     info = replace(about, notes={**profile(run, whole), **about.notes}, sources=tuple(_hashed(s) for s in run.sources))
-    return Case(
+    case = Case(
         tool_version=__version__,
         run=info,
         signals=tuple(describe(s) for s in run.signals),
@@ -99,6 +100,7 @@ def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
         not_checked=(*failed, *not_checked(run), _without_rule()),
         damage=(*run.damage, *(d for c in run.checkpoints for d in (*c.checkpoint.damage, *c.damage))),
     )
+    return replace(case, advice=advice(case))
 
 
 def with_checkpoints(run: Run, mode: CheckpointMode) -> Run:

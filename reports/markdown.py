@@ -52,6 +52,7 @@ def _document(case: CaseView) -> Iterable[str]:
     yield ""
     yield from _list([f"Run: {code(case.path)}, {case.span}", text(case.coverage), f"Analysed by forensics {text(case.tool_version)}"])
     yield from _timeline(case.events)
+    yield from _section("What to do now", [text(sentence) for sentence in case.advice], "")
     for event in case.of("critical", "warning"):
         yield from _event(event)
     yield from _section("Not checked", [f"{text(what)}: {text(why)}" for what, why in case.not_checked], "Everything the catalogue asks for was there.")

@@ -140,6 +140,7 @@ class CaseView:
     stability: tuple[tuple[str, str], ...]
     attempts: tuple[tuple[int, int, int | None], ...]
     sources: tuple[tuple[str, str, int, str], ...]
+    advice: tuple[str, ...] = ()
 
     def of(self, *severities: str) -> tuple[EventView, ...]:
         """The events of the given severities, in order."""

@@ -69,6 +69,7 @@ def view(case: Case) -> CaseView:
         stability=_stability(case),
         attempts=tuple((a.first_step, a.last_step, a.resumed_from) for a in run.attempts),
         sources=tuple((wording.without_home(_name(s.path)), _name(s.format), s.points, _name(s.sha256 or "")) for s in run.sources),
+        advice=tuple(wording.without_home(_text(sentence)) for sentence in case.advice),
     )
 
 

@@ -42,7 +42,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "plugins": (set(), set()),
     "loading": ({"parsers", "model", "errors"}, {"numpy"}),
     "pipeline": (
-        {"loading", "plugins", "model", "vocabulary", "parsers", "primitives", "detectors", "correlate", "causes", "reports", "errors", "version"},
+        {"advice", "loading", "plugins", "model", "vocabulary", "parsers", "primitives", "detectors", "correlate", "causes", "reports", "errors", "version"},
         {"numpy"},
     ),
     "replay": ({"replay", "model", "vocabulary", "parsers.checkpoints", "correlate.settings", "causes", "errors"}, {"numpy", "torch", "safetensors"}),

@@ -25,9 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print advice, then code."""
-    from forensics.advice.checkpoints import go_back_to
     from forensics.advice.logging import logging_advice
-    from forensics.advice.skip import batches_to_skip, union
+    from forensics.advice.sentences import going_back, leaving_out
     from forensics.reports import json_report, wording
 
     case = json_report.load(args.case)
@@ -37,18 +36,9 @@ def execute(args: argparse.Namespace) -> int:
         return 0
     run = Path(case.run.path)
     saved, judge = _saved(args.checkpoints or (run if run.is_dir() else run.parent))
-    alarms = [e for e in case.events if e.severity.value != "info"]
-    rows = [] if alarms else ["Nothing went wrong in this run: no step to go back to, no batch to leave out."]
-    for event in alarms:
-        back = go_back_to(case, event, saved, judge)
-        if back is None:
-            continue
-        where = f"checkpoint {wording.without_home(back.path)} (step {back.step:,})" if back.path else f"a checkpoint of step {back.step:,} or before"
-        rows.append(f"{event.id}, {wording.kind(event.kind)} at step {event.onset_step:,}: go back to {where}; {back.why}.")
-    skips = batches_to_skip(case)
-    if skips:
-        steps = ", ".join(f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in union(skips))
-        rows.append(f"Leave out the batches of steps {steps} (`forensics skip` writes them for your framework).")
+    rows = [wording.without_home(row) for row in going_back(case, saved, judge)]
+    rows = rows or ["Nothing went wrong in this run: no step to go back to, no batch to leave out."]
+    rows += leaving_out(case)
     if advice.wanted or advice.settings:
         rows.append(f"For next time ({advice.framework.value}):")
         rows += [f"  - log {w.name}: {w.why}" for w in advice.wanted] + [f"  - set {option}" for option in advice.settings]

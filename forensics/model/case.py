@@ -220,7 +220,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The finished analysis of one run."""
+    """The finished analysis of one run. ``advice`` says in sentences what to do now."""
 
     tool_version: str
     run: RunInfo
@@ -231,4 +231,5 @@ class Case:
     rejected: tuple[Rejected, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
     damage: tuple[Damage, ...] = ()
+    advice: tuple[str, ...] = ()
     schema: str = SCHEMA
