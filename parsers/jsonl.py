@@ -109,9 +109,11 @@ class _Reading:
 
 def sniff(source: Source) -> Claim | None:
     """Claim a file whose first lines are JSON objects, at least two of them unless the suffix says JSON lines."""
-    if source.is_dir or source.head.removeprefix(BOM).lstrip()[:1] != b"{":
+    if source.is_dir:
         return None
     named = source.path.suffix.lower() in SUFFIXES
+    if source.head.removeprefix(BOM).lstrip()[:1] != b"{" and not (named and b"\n{" in source.head):
+        return None
     names = head_columns(source, 1 if named else 2)
     if not names:
         return Claim(NAME, 15) if named else None

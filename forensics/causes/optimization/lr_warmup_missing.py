@@ -87,7 +87,7 @@ def examine(view: View) -> Examination:
     horizon = max(min(memory, 2000.0), EARLY_STEPS)
     if view.first_step > max(20 * view.every, 100):
         return found.exclude(f"the log begins at step {view.first_step}, not at the start of training")
-    if age > horizon or age > max(EARLY_SHARE * view.length, 60):
+    if age > horizon or age > max(EARLY_SHARE * view.length, min(60, 0.5 * view.length)):
         return found.exclude(f"the event came {age} steps after the start, long after any warmup")
     if view.rise is None and view.event.kind not in {EventKind.NON_FINITE, EventKind.GRAD_NORM_SURGE, EventKind.OSCILLATION, EventKind.LOGIT_GROWTH}:
         return found
@@ -107,7 +107,7 @@ def examine(view: View) -> Examination:
     if planned is not None and planned.agrees is False and planned.logged < planned.planned:
         found.supports(weights.HINT, planned.text, Role.LR, planned.step)
     found.supports(weights.SUPPORT, f"the event came {age} steps after the start", Role.LOSS, view.anchor)
-    if age > LATER_POINTS * view.every and signs.brief(view):
+    if (age > LATER_POINTS * view.every or age > EARLY_SHARE * view.length) and signs.brief(view):
         found.contradicts(weights.DOUBT, f"a single spike {age} steps after the start, over with its batch", Role.LOSS)
     if view.settings.adaptive is False:
         found.set_against(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect", "optimizer")

@@ -148,3 +148,11 @@ class TestExports:
     def test_curves_named_alike_are_one_run(self, tmp_path: Path) -> None:
         self.export(tmp_path, "")
         assert {s.name for s in load(tmp_path).signals} == {"run-a - loss", "run-b - loss"}
+
+
+def test_json_lines_after_a_hostile_first_line(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"step": i, "loss": float(LOSS[i])}) + "\n" for i in range(N))
+    (tmp_path / "log.jsonl").write_text("[" * 10_000 + "]" * 10_000 + "\n" + rows)
+    run = load(tmp_path)
+    assert curve(run) == (list(range(N)), LOSS.tolist())
+    assert run.damage[0].lost == "1 rows"
