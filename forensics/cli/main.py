@@ -14,6 +14,7 @@ COMMANDS = {
     "analyze": "say what went wrong in a run, at which step, and why",
     "report": "render a case.json again: terminal, HTML, Markdown or JSON",
     "replay": "run the suspect steps again from a checkpoint, and know",
+    "recipe": "write the template of a replay recipe for the framework of a run",
     "inspect": "show how the names of a run were read, export every point, or show a checkpoint",
     "diff": "two checkpoints: what moved, how much, and what did not move at all",
     "compare": "two runs, step by step: where they part and what differs",
