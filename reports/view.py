@@ -289,6 +289,22 @@ def _stability(case: Case) -> tuple[tuple[str, str], ...]:
     return shares if score.lost_steps is None else (*shares, ("steps of training lost to events", wording.count(round(score.lost_steps), "step")))
 
 
+def _checkpoints(case: Case) -> str:
+    """How many checkpoints were read, and from which one on they are bad."""
+    found = case.run.checkpoints
+    if not found:
+        return ""
+    bad = [c for c in found if c.health == "bad"]
+    text = wording.count(len(found), "checkpoint")
+    if not bad:
+        unread = sum(c.health == "not read" for c in found)
+        return text + (f", the numbers of {unread} not read" if unread else ", all sound")
+    first = next((c.step for c in bad if c.step is not None), None)
+    good = [c.step for c in found if c.health == "good" and c.step is not None and (first is None or c.step < first)]
+    text += f", {len(bad)} bad" + ("" if first is None else f", the first at step {first:,}")
+    return text + (f", the last sound one before it at step {max(good):,}" if good else "")
+
+
 def _coverage(case: Case) -> str:
     """How much was read, and how much was not."""
     run = case.run
@@ -299,6 +315,7 @@ def _coverage(case: Case) -> str:
         + (f" from {wording.count(len(run.sources), 'source')}" if run.sources else ""),
         _span(run.first_step, run.last_step),
         wording.count(len(run.attempts), "attempt") if run.attempts else "",
+        _checkpoints(case),
         f"{wording.count(len(case.damage), 'damaged part')} not read" if case.damage else "nothing damaged",
         f"{wording.count(len(case.not_checked), 'thing')} not checked" if case.not_checked else "",
     ]

@@ -68,6 +68,7 @@ from forensics.causes.optimization import (
 )
 from forensics.causes.precision import (
     bf16_loss_quantisation,
+    bf16_update_stall,
     fp8_outlier,
     fp16_activation_overflow,
     fp16_grad_overflow,
@@ -103,6 +104,7 @@ from forensics.causes.rl import (
 RULES: tuple[ModuleType, ...] = (
     scale_calibration_skips,
     bf16_loss_quantisation,
+    bf16_update_stall,
     tail_grad_growth,
     metric_artifact,
     epoch_boundary_step,

@@ -6,6 +6,7 @@ causes decide what it means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,15 @@ from forensics.primitives.step_counts import CountReset, count_reset
 
 SAVED_TOLERANCE = 1
 """Scripts save the step just taken or the next one to take: a checkpoint may be one step off."""
+
+LEAST_STEPS = 10
+"""Steps between two checkpoints in which every trained parameter moves (catalogue: ten)."""
+
+ROUNDED = 0.5
+"""Share of unchanged numbers from which updates are rounded away (catalogue: half)."""
+
+COPY = re.compile(r"master|fp32", re.IGNORECASE)
+"""Names of float32 copies of weights."""
 
 FEW = 3
 """Tensors that one error of the hardware can reach before the next checkpoint; NaN in more of them is what a NaN does."""
@@ -127,13 +137,69 @@ class CheckpointEvidence:
         text = f"the checkpoint of step {loaded.step} holds no state of the optimizer; others of the run do"
         return CheckpointFact(text, loaded.step, loaded.checkpoint.path)
 
-    def still(self, least_steps: int = 10) -> tuple[TensorChange, ...]:
-        """Trained parameters that are equal to the last bit in the checkpoints around the step, at least some steps apart."""
-        pair = self.after or self.before
-        if pair is None or pair.changes is None or pair.since is None or (pair.step or 0) - pair.since < least_steps:
-            return ()
-        trained = {name for group in pair.checkpoint.param_groups if (group.lr or 0.0) > 0 for name in group.params}
-        return tuple(c for c in pair.changes if c.still and c.name in trained)
+    @property
+    def pair(self) -> Inspected | None:
+        """The checkpoint after the step, else before it, that was compared with one at least LEAST_STEPS earlier."""
+        for one in (self.after, self.before):
+            if one is not None and one.changes is not None and one.since is not None and (one.step or 0) - one.since >= LEAST_STEPS:
+                return one
+        return None
+
+    def still(self) -> Stillness | None:
+        """Trained parameters around the step, and those that are equal to the last bit; None where no two checkpoints tell."""
+        pair = self.pair
+        if pair is None or pair.changes is None or pair.since is None or pair.stats is None:
+            return None
+        trained = {n for group in pair.checkpoint.param_groups if (group.lr or 0.0) > 0 for n in group.params}
+        trained = {n for n in trained if (m := pair.stats.get((n, TensorKind.EXP_AVG))) is not None and m.norm > 0}
+        moved = [c for c in pair.changes if c.name in trained]
+        if not moved:
+            return None
+        return Stillness(pair, tuple(c.name for c in moved if c.still), len(moved))
+
+    def rounded_away(self) -> CheckpointFact | None:
+        """Most numbers of half-precision weights without a float32 copy are unchanged, although their tensors moved."""
+        pair = self.pair
+        if pair is None or pair.changes is None:
+            return None
+        half = {t.name for t in pair.checkpoint.tensors if t.kind is TensorKind.PARAM and t.dtype in {"bfloat16", "float16"}}
+        copied = any(t.kind is TensorKind.OTHER and t.dtype == "float32" and COPY.search(t.name) for t in pair.checkpoint.tensors)
+        moved = [c for c in pair.changes if c.name in half and not c.still]
+        elements = sum(c.elements for c in moved)
+        if copied or not elements:
+            return None
+        share = sum(c.unchanged for c in moved) / elements
+        text = f"{share:.0%} of the numbers of {len(moved)} half-precision tensors are unchanged between steps {pair.since} and {pair.step}"
+        return CheckpointFact(f"{text}, and there is no float32 copy of them", pair.step, pair.checkpoint.path, share) if share > ROUNDED else None
+
+    def lr_in_checkpoint(self) -> float | None:
+        """The learning rate of the first group in the checkpoint that was loaded."""
+        loaded = self.loaded
+        return None if loaded is None or not loaded.checkpoint.param_groups else loaded.checkpoint.param_groups[0].lr
+
+    def scale_in_checkpoint(self) -> float | None:
+        """The loss scale in the checkpoint that was loaded."""
+        loaded = self.loaded
+        held = None if loaded is None or loaded.checkpoint.scaler is None else loaded.checkpoint.scaler
+        value = None if held is None else held.get("scale", held.get("cur_scale"))
+        return float(value) if isinstance(value, (int, float)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stillness:
+    """Which of ``trained`` parameters did not move between the checkpoint and the one of step ``pair.since``."""
+
+    pair: Inspected
+    names: tuple[str, ...]
+    trained: int
+
+    @property
+    def fact(self) -> CheckpointFact:
+        """The fact in words."""
+        some = ", ".join(self.names[:5]) + (f" and {len(self.names) - 5} more" if len(self.names) > 5 else "")
+        which = f"all {self.trained}" if len(self.names) == self.trained else f"{len(self.names)} of {self.trained}"
+        text = f"{which} parameters that have gradients are equal to the last bit at steps {self.pair.since} and {self.pair.step}: {some}"
+        return CheckpointFact(text, self.pair.step, self.pair.checkpoint.path, len(self.names))
 
 
 def _previous(saved: Sequence[Inspected], one: Inspected) -> Inspected | None:

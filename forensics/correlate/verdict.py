@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from forensics.correlate.checkpoint_evidence import CheckpointEvidence
 from forensics.model import Absent, Event, EventKind, Run, Severity
 from forensics.model.words import number
 from forensics.vocabulary import Role
@@ -114,6 +115,9 @@ def _lower(title: str) -> str:
 def _rotten(run: Run, alarms: Sequence[Event]) -> str:
     """A sentence on the first checkpoint with a fault that no event explains; nothing where there is none."""
     saved = sorted((c for c in run.checkpoints if c.step is not None), key=lambda c: c.step or 0)
+    still = CheckpointEvidence(saved, saved[-1].step or 0).still() if saved else None
+    if still is not None and still.names and not alarms:
+        return f" But in the checkpoints {still.fact.text}: the optimizer does not step them."
     bad = next((c for c in saved if c.faults), None)
     if bad is None or bad.step is None:
         return ""

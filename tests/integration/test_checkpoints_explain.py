@@ -75,3 +75,25 @@ def run(folder: Path) -> None:
     (folder / "log.jsonl").write_text("".join(json.dumps({"step": s, "loss": 2 + 1 / (s + 1)}) + "\n" for s in range(200)))
     for name, step in (("a", 100), ("b", 200)):
         torch.save({"step": step, "model": {"w": torch.randn(20, 20), "v": torch.randn(20)}}, folder / f"{name}.pt")
+
+
+def test_weights_that_the_optimizer_never_moves(tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed; make test installs it")
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps({"step": s, "loss": 2 + 1 / (s + 1)}) + "\n" for s in range(200)))
+    torch.manual_seed(0)
+    model, other = torch.nn.Linear(20, 20), torch.nn.Linear(20, 20)
+    optimizer = torch.optim.AdamW(other.parameters(), lr=1e-3)
+    for step in (100, 200):
+        for p in other.parameters():
+            p.grad = torch.randn_like(p)
+        optimizer.step()
+        torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / f"{step}.pt")
+    text = analyze(tmp_path).verdict
+    assert "all 2 parameters that have gradients are equal to the last bit at steps 100 and 200: weight, bias" in text
+
+
+def test_the_report_counts_the_checkpoints(tmp_path: Path) -> None:
+    from forensics.reports.view import view
+
+    run(tmp_path)
+    assert "2 checkpoints, all sound" in view(analyze(tmp_path)).coverage

@@ -71,11 +71,14 @@ def examine(view: View) -> Examination:
     """Looks for a parameter norm that is constant to the last digit, or updates of exactly zero, with living gradients."""
     found = Examination(view)
     norm, ratio = view.curves.get(Role.PARAM_NORM), next(iter(view.run.all(Role.UW_RATIO)), None)
-    if norm is None and ratio is None:
+    still = view.checkpoints.still()
+    if norm is None and ratio is None and still is None:
         found.missing.append("the parameter norm with all digits, or the update-to-weight ratio (or two checkpoints: forensics diff)")
         return found
     if view.event.kind not in _KINDS:
         return found
+    if still is not None and still.names:
+        found.shows(weights.CHECKPOINT if len(still.names) == still.trained else weights.STRONG, still.fact)
     at = view.schedule.at(view.anchor) if view.schedule is not None else None
     if at == 0:
         return found.exclude("the learning rate is zero: the optimizer does what it is told")

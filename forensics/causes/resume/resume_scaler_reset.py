@@ -39,6 +39,7 @@ Lightning issue 10766 (a hypothesis there). The rule is our own.
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.checkpoint_evidence import CheckpointFact
 from forensics.model import Part
 from forensics.vocabulary import Role
 
@@ -81,6 +82,10 @@ def examine(view: View) -> Examination:
         found.supports(weights.STRONG, f"the loss scale went from {before:g} to {after:g} at once; a scaler by itself only doubles", Role.LOSS_SCALE, step)
         found.contradicts(weights.DOUBT, "no resume is visible at that step", Role.LOSS_SCALE, step)
         found.missing.append("marks of a resume: wall times, process starts")
+    held, loaded = view.checkpoints.scale_in_checkpoint(), view.checkpoints.loaded
+    if held is not None and loaded is not None and after >= RESET * held > 0:
+        text = f"the checkpoint that was loaded holds a loss scale of {held:g}: it was not restored"
+        found.shows(weights.REQUIRED, CheckpointFact(text, loaded.step, loaded.checkpoint.path, held))
     low = float(scale.values[i : i + SEARCH_POINTS].min())
     if low < after:
         found.supports(weights.SUPPORT, f"and was back at {low:g} within {SEARCH_POINTS} logged steps: those steps were skipped", Role.LOSS_SCALE, step)

@@ -42,6 +42,7 @@ up until the run blew up). PyTorch issue 60265, yolov5 292, the_well 63.
 from __future__ import annotations
 
 from forensics.causes.interface import CauseInfo, Examination, View, weights
+from forensics.correlate.checkpoint_evidence import CheckpointFact
 from forensics.model import EventKind, Part, Severity
 from forensics.vocabulary import Role
 
@@ -54,6 +55,10 @@ INFO = CauseInfo(
     replay="audit the scheduler's state in the checkpoint (R11)",
     info=(EventKind.LR_ANOMALY,),
 )
+
+
+FAR = 1.2
+"""Factor by which the rate after a resume exceeds the saved one when it was not restored (catalogue: 1.2)."""
 
 
 def examine(view: View) -> Examination:
@@ -73,6 +78,10 @@ def examine(view: View) -> Examination:
     else:
         found.missing.append("marks of a resume: wall times, process starts")
         found.contradicts(weights.DOUBT, "no resume is visible at the change", Role.LR, jump.step)
+    held = view.checkpoints.lr_in_checkpoint()
+    if held is not None and view.checkpoints.loaded is not None and jump.after > FAR * held:
+        text = f"the checkpoint that was loaded holds a learning rate of {held:.4g}: it was not restored"
+        found.shows(weights.REQUIRED, CheckpointFact(text, view.checkpoints.loaded.step, view.checkpoints.loaded.checkpoint.path, held))
     if jump.ramp >= 3:
         found.supports(weights.SUPPORT, f"it was warmed up again over {jump.ramp} logged steps", Role.LR, jump.step)
     found.remedy = "Restore the scheduler and assert that the learning rate equals the last logged one when loading."

@@ -8,46 +8,6 @@ from forensics.vocabulary import Role
 
 TABLE: tuple[Unseen, ...] = (
     Unseen(
-        id="bf16_update_stall",
-        title="Updates are rounded away in bf16",
-        family="precision",
-        part=Part.SUSCEPTIBILITY,
-        needs=("dtype of the stored parameters", Role.UW_RATIO, Role.LR, "two checkpoints ten steps apart"),
-        replay="replay with float32 master weights: descent resumes (R5)",
-        manual="""
-The weights are stored in bf16, and updates smaller than half a unit in the last place vanish.
-
-What happened
-bf16 keeps 8 bits of precision. An update of less than about 2^-9 of a weight is rounded away when there is no float32
-master copy: adding 0.001 to 1.0 a thousand times leaves 1.0.
-
-How it shows in logs
-Parameters are bf16 without a master copy, the median update is under 2^-9 (0.002) of its weight, and more than half
-of the weights are unchanged from one step to the next. Progress stalls, worst in decay and tail where the learning
-rate is small.
-
-What would contradict it
-A float32 master copy exists.
-
-Looks like, but is not
-optimizer_not_stepping: all weights of a group are unchanged.
-
-lr_too_low_or_zero: the learning rate itself is tiny.
-
-adam_eps_too_large: the updates themselves are tiny.
-
-How to confirm
-Compare two checkpoints bit by bit. Replay a stretch with float32 master weights (R5): descent resumes.
-
-Fix
-Float32 master weights, stochastic rounding, or Kahan summation. A study of pure bf16 training regained up to 7 %
-accuracy this way.
-
-References
-Zamirai et al. 2020, arXiv 2010.06192.
-""",
-    ),
-    Unseen(
         id="attn_kernel_rounding_bias",
         title="A fused attention kernel rounds with a bias",
         family="precision",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from forensics.correlate.checkpoint_evidence import CheckpointEvidence
-from forensics.model import Checkpoint, Damage, Fault, Inspected, Outlier, ParamGroup, TensorChange, TensorKind
+from forensics.model import Checkpoint, Damage, Fault, Inspected, Outlier, ParamGroup, TensorChange, TensorInfo, TensorKind, TensorStats
 
 
 def saved(
@@ -41,7 +41,9 @@ def test_without_checkpoints_nothing_is_said() -> None:
     assert seen.count_reset() is None
     assert seen.count_went_on() is None
     assert seen.sound_around() is None
-    assert seen.rotten_since() == seen.rotten_when_loaded() == seen.still() == ()
+    assert seen.rotten_since() == seen.rotten_when_loaded() == ()
+    assert seen.still() is None
+    assert seen.rounded_away() is None
 
 
 def test_a_checkpoint_without_a_step_is_on_no_axis() -> None:
@@ -118,8 +120,36 @@ def test_a_checkpoint_without_the_optimizer() -> None:
     assert CheckpointEvidence((saved(200, groups=False),), 200, 200).without_optimizer() is None
 
 
+def pair(*, unchanged: int, since: int = 100, gradient: float = 1.0, dtype: str = "float32", more: tuple[TensorInfo, ...] = ()) -> Inspected:
+    tensors = (TensorInfo("w", TensorKind.PARAM, (100,), dtype), *more)
+    checkpoint = Checkpoint("run/200.pt", "torch zip", 200, param_groups=(ParamGroup(1e-3, params=("w",)),), tensors=tensors)
+    stats = {("w", TensorKind.EXP_AVG): TensorStats(100, gradient, gradient, 0, 0)}
+    return Inspected(checkpoint, stats, (), (change(unchanged=unchanged),), since)
+
+
 def test_parameters_that_do_not_move() -> None:
-    still = saved(200, change=change(unchanged=100), since=100)
-    assert [c.name for c in CheckpointEvidence((saved(100), still), 150).still()] == ["w"]
-    assert CheckpointEvidence((saved(195), saved(200, change=change(unchanged=100), since=195)), 197).still() == ()
-    assert CheckpointEvidence((saved(100), saved(200, change=change(unchanged=99), since=100)), 150).still() == ()
+    found = CheckpointEvidence((saved(100), pair(unchanged=100)), 150).still()
+    assert found is not None
+    assert found.names == ("w",)
+    assert "all 1 parameters that have gradients are equal to the last bit at steps 100 and 200: w" in found.fact.text
+
+
+def test_parameters_that_move_or_were_never_trained() -> None:
+    moved = CheckpointEvidence((saved(100), pair(unchanged=99)), 150).still()
+    assert moved is not None
+    assert moved.names == ()
+    assert CheckpointEvidence((saved(195), pair(unchanged=100, since=195)), 197).still() is None
+    assert CheckpointEvidence((saved(100), pair(unchanged=100, gradient=0.0)), 150).still() is None
+
+
+def test_updates_that_are_rounded_away() -> None:
+    fact = CheckpointEvidence((saved(100), pair(unchanged=80, dtype="bfloat16")), 150).rounded_away()
+    assert fact is not None
+    assert fact.text.startswith("80% of the numbers of 1 half-precision tensors are unchanged between steps 100 and 200")
+
+
+def test_updates_that_are_not_rounded_away() -> None:
+    copy = (TensorInfo("w.master", TensorKind.OTHER, (100,), "float32"),)
+    half = [pair(unchanged=u, dtype="bfloat16") for u in (40, 100)]
+    for one in (pair(unchanged=80), *half, pair(unchanged=80, dtype="bfloat16", more=copy)):
+        assert CheckpointEvidence((saved(100), one), 150).rounded_away() is None
