@@ -31,6 +31,9 @@ TOP_FOR, TOP_AGAINST, TOP_MISSING = 3, 2, 2
 LONGEST_SOURCE = 28
 """Characters of a file name with its record; longer ones keep both ends, where names differ."""
 
+FEW_ALIKE = 3
+"""Calm events of one kind in one signal that are listed one by one."""
+
 FIRST_BATCHES, FIRST_RELATED, FIRST_DAMAGE, FIRST_UNCHECKED, FIRST_INFO = 6, 5, 8, 8, 12
 
 _COLOURS = {"critical": "bold red", "warning": "bold yellow", "info": "cyan", "none": "bold green"}
@@ -145,10 +148,22 @@ def _others(console: Console, label: str, others: Iterable[HypothesisView]) -> N
 def _info(console: Console, events: tuple[EventView, ...]) -> None:
     if not events:
         return
-    shown = [f"{e.id} {e.kind}{f' in {e.signal}' if e.signal else ''}, {e.when}{_reason(e)}" for e in events[:FIRST_INFO]]
-    more = len(events) - FIRST_INFO
+    alike: dict[tuple[str, str, str], list[EventView]] = {}
+    for event in events:
+        alike.setdefault((event.kind, event.signal, _reason(event)), []).append(event)
+    shown = [_calm(group) for group in alike.values()]
+    more = len(shown) - FIRST_INFO
     console.print()
-    _row(console, "also seen", Text("; ".join(shown) + (f"; and {more} more" if more > 0 else "")), indent=0)
+    _row(console, "also seen", Text("; ".join(shown[:FIRST_INFO]) + (f"; and {more} more" if more > 0 else "")), indent=0)
+
+
+def _calm(group: list[EventView]) -> str:
+    """Calm events of one kind in one signal: each by its step where they are few, else how many and from where to where."""
+    first, last = group[0], max(group, key=lambda e: e.onset_step)
+    where = f" in {first.signal}" if first.signal else ""
+    if len(group) <= FEW_ALIKE:
+        return "; ".join(f"{e.id} {e.kind}{where}, {e.when}{_reason(e)}" for e in group)
+    return f"{len(group)} times {first.kind}{where}, steps {wording.step(first.onset_step)} to {wording.step(last.onset_step)} ({first.id} ...){_reason(first)}"
 
 
 def _reason(event: EventView) -> str:

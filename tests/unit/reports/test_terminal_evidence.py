@@ -50,3 +50,17 @@ def test_what_helped_the_best_explanation_is_no_rival(case: Case) -> None:
     text = " ".join(out.getvalue().split())
     assert "with 0.01 An amplifier [a]" in text
     assert "or 0.10 A rival [r]" in text
+
+
+def calm(case: Case, *onsets: int) -> str:
+    events = tuple(Event(EventKind.GRAD_NORM_SURGE, Severity.INFO, 0.9, "norm", s, s, f"E{n}") for n, s in enumerate(onsets, 1))
+    out = io.StringIO()
+    terminal.render(replace(case, events=events), out)
+    return " ".join(out.getvalue().split())
+
+
+def test_many_calm_events_of_one_kind_are_counted(case: Case) -> None:
+    assert "E1 gradient norm surge in norm, step 10; E2 gradient norm surge in norm, step 20" in calm(case, 10, 20)
+    text = calm(case, *range(1000, 5000, 100))
+    assert "40 times gradient norm surge in norm, steps 1,000 to 4,900 (E1 ...)" in text
+    assert "E2" not in text
