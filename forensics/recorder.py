@@ -30,7 +30,7 @@ from typing import Any, Concatenate, ParamSpec
 from forensics.flight import batches, rng
 from forensics.flight.files import BATCHES, RecordFile, batch_name, keep_batch
 from forensics.flight.process import ENDED, Endings, rank_and_world
-from forensics.flight.records import MAX_IDS, MAX_VALUES, Kind, StepRecord, digest_text, encode_json, encode_step
+from forensics.flight.records import MAX_IDS, MAX_VALUES, Kind, StepRecord, digest_of_ids, digest_text, encode_json, encode_step
 from forensics.flight.spread import Spread
 
 RING = 8
@@ -265,6 +265,8 @@ class FlightRecorder:
         known = {name: value for name, value in numbers.items() if value is not None}
         entry.values = dict(known)
         entry.join()
+        if not entry.digest and entry.ids:
+            entry.digest = digest_of_ids(entry.ids)
         self._write(entry, known)
         wrong = self._judge(known)
         if wrong and not self._was_wrong:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forensics.flight.records import MAGIC, Frame, Gap, Kind, StepRecord, decode, decode_step, signed
@@ -39,6 +40,7 @@ class _Columns:
     values: dict[str, tuple[list[int], list[float]]] = field(default_factory=dict)
     """Name -> (places in ``steps``, values)."""
     notes: list[Mapping[str, object]] = field(default_factory=list)
+    samples: list[tuple[int, array[int] | tuple[str, ...]]] = field(default_factory=list)
     rank: int = 0
     world: int = 1
     unreadable: int = 0
@@ -49,10 +51,20 @@ class _Columns:
         self.times.append(record.time)
         self.numbers.append(number)
         self.digests.append(record.batch_digest)
+        if record.sample_ids:
+            self.samples.append((record.step, _packed(record.sample_ids)))
         for name, value in record.values.items():
             places, column = self.values.setdefault(name, ([], []))
             places.append(place)
             column.append(value)
+
+
+def _packed(ids: Sequence[int | str]) -> array[int] | tuple[str, ...]:
+    """Ids in as little memory as they need."""
+    try:
+        return array("q", ids)  # type: ignore[arg-type]
+    except (TypeError, OverflowError):
+        return tuple(map(str, ids))
 
 
 def sniff(source: Source) -> Claim | None:
@@ -122,6 +134,8 @@ def _emit(columns: _Columns, sink: Sink) -> None:
     steps, times, numbers = ([column[p] for p in batches] for column in (columns.steps, columns.times, columns.numbers))
     name = BATCH_ID if columns.rank == 0 else f"rank{columns.rank}/{BATCH_ID}"
     sink.points(name, steps, [signed(columns.digests[p]) for p in batches], wall_times=times, records=numbers)
+    for step, ids in columns.samples:
+        sink.samples(step, ids)
     said = [text for note in columns.notes if (text := _text(note))]
     if said:
         sink.note(f"flight_recorder_rank{columns.rank}", said)

@@ -51,6 +51,7 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
         notes=collector.notes,
         damage=tuple(collector.damage),
         attempt_configs=_attempt_configs(parted.signals, len(parted.attempts), collector.configs),
+        samples=collector.samples(),
     )
 
 

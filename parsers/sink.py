@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forensics.model import Damage, FloatArray, IntArray, NumArray, Signal, SourceInfo, Span
+from forensics.model import Damage, FloatArray, IntArray, NumArray, SampleIds, Signal, SourceInfo, Span
 from forensics.parsers.interface import Progress
 
 _T = TypeVar("_T", np.float64, np.int64)
@@ -45,6 +45,7 @@ class Collector:
     damage: list[Damage] = field(default_factory=list)
     progress: Progress | None = None
     _pieces: dict[str, list[_Piece]] = field(default_factory=dict)
+    _samples: list[tuple[int, int, Sequence[int] | Sequence[str]]] = field(default_factory=list)
     _over_limit: bool = False
 
     def sink(self, path: str, format_name: str) -> Sink:
@@ -62,6 +63,16 @@ class Collector:
         self._pieces.setdefault(name, []).append(piece)
         info = self.sources[piece.source]
         self.sources[piece.source] = SourceInfo(info.path, info.format, info.points + len(piece.steps), info.sha256)
+
+    def samples(self) -> SampleIds | None:
+        """The samples of every step; None where no source knows them."""
+        if not self._samples:
+            return None
+        steps, sources, ids = zip(*self._samples, strict=True)
+        starts = np.concatenate([[0], np.cumsum([len(part) for part in ids])]).astype(np.int64)
+        texts = any(len(part) and isinstance(part[0], str) for part in ids)
+        joined = tuple(str(i)[:TEXT_LIMIT] for part in ids for i in part) if texts else np.concatenate([np.asarray(part, dtype=np.int64) for part in ids])
+        return SampleIds(np.array(steps, dtype=np.int64), np.array(sources, dtype=np.int64), starts, joined)
 
     def signals(self) -> tuple[Signal, ...]:
         """The signals, each joined over its sources in the order they were read."""
@@ -101,6 +112,10 @@ class Sink:
         times = None if wall_times is None else np.asarray(wall_times, dtype=np.float64)
         lines = None if records is None else np.asarray(records, dtype=np.int64)
         self.collector.add(name, _Piece(self.source, step_array, value_array, times, lines))
+
+    def samples(self, step: int, ids: Sequence[int] | Sequence[str]) -> None:
+        """Say which samples a step was taken on: int64 each, or texts."""
+        self.collector._samples.append((step, self.source, ids))
 
     def config(self, values: Mapping[str, object]) -> None:
         """Add configuration. A name that is already there keeps its first value: the nearest source is read first."""

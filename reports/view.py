@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from forensics.model import Case, Event, EventKind, Evidence, Hypothesis, Severity, SignalInfo
+from forensics.model import BatchRef, Case, Event, EventKind, Evidence, Hypothesis, Severity, SignalInfo
 from forensics.reports import wording
 from forensics.reports.redaction import scrub, settings
 from forensics.reports.shapes import CaseView, ChartView, EventView, EvidenceView, HypothesisView, RelatedView, ReplayView, SignalView
@@ -18,6 +18,9 @@ SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 
 CHART_ROLES = ("loss", "lr", "grad_norm", "loss_scale", "val_loss", "bs")
 """Signals that are drawn whenever they were read, in this order: most incidents can be told from these."""
+
+FIRST_SAMPLES = 8
+"""Sample ids shown of one batch; all are in case.json."""
 
 POSITION_ROLES = frozenset(("step", "epoch", "batch_id", "samples", "tokens", "wall_time"))
 """Counters that only rise: drawn where an event points at them, a straight line otherwise."""
@@ -133,7 +136,7 @@ def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int)
         outcome=_outcome(event),
         change=_change(event),
         numbers=_numbers(event),
-        batches=tuple((b.step, _batch(b.batch_id)) for b in event.batches[:MOST_BATCHES]),
+        batches=tuple((b.step, _batch(b.batch_id) + _samples(b)) for b in event.batches[:MOST_BATCHES]),
         more_batches=max(0, len(event.batches) - MOST_BATCHES),
         related=tuple(
             RelatedView(_name(r.signal), _name(r.role or ""), r.onset_step, wording.lag(r.lag), _text(r.change), charts.get(r.signal))
@@ -144,6 +147,14 @@ def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int)
         replay=_replay(event.replay) if event.replay else None,
         chart=charts.get(event.signal),
     )
+
+
+def _samples(batch: BatchRef) -> str:
+    """The first sample ids of a batch, where they are known."""
+    if not batch.samples:
+        return ""
+    more = len(batch.samples) - FIRST_SAMPLES
+    return ": samples " + ", ".join(_name(str(i)) for i in batch.samples[:FIRST_SAMPLES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _batch(batch_id: float | int | str) -> str:

@@ -12,6 +12,9 @@ from forensics.model import Absent, BatchRef, Event, FloatArray, Run
 from forensics.primitives.prepared import Prepared
 from forensics.vocabulary import Role
 
+MAX_SAMPLES = 256
+"""Sample ids kept of one batch."""
+
 MAX_BATCHES = 12
 """Batches listed for one event: the step before the onset, and the steps to the peak."""
 
@@ -47,7 +50,11 @@ def batches_at(run: Run, first: int, last: int, attempts: int | None) -> tuple[B
     low = max(0, int(np.searchsorted(curve.steps, first)) - 1)
     high = min(int(np.searchsorted(curve.steps, last, side="right")), low + MAX_BATCHES)
     values = signal.values[curve.index]
-    return tuple(BatchRef(int(curve.steps[i]), _plain(values[i])) for i in range(low, high) if np.isfinite(curve.values[i]))
+    return tuple(BatchRef(int(curve.steps[i]), _plain(values[i]), _samples(run, int(curve.steps[i]))) for i in range(low, high) if np.isfinite(curve.values[i]))
+
+
+def _samples(run: Run, step: int) -> tuple[int | str, ...]:
+    return () if run.samples is None else run.samples.at(step)[:MAX_SAMPLES]
 
 
 def recurrence(run: Run, event: Event, others: tuple[Event, ...], attempts: int | None) -> Recurrence | None:

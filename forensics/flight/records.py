@@ -6,6 +6,7 @@ the payload. Whoever finds a damaged record looks for the next mark whose checks
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import zlib
@@ -170,6 +171,11 @@ def _frame_at(data: bytes, position: int) -> tuple[int, bytes] | None:
         return None
     payload = data[start : start + size]
     return (kind, payload) if zlib.crc32(payload, kind) == checksum else None
+
+
+def digest_of_ids(ids: Sequence[int | str]) -> int:
+    """The digest of a batch of which only the sample ids are known."""
+    return int.from_bytes(hashlib.blake2b(repr(list(ids)).encode(), digest_size=8).digest(), "little") or 1
 
 
 def signed(digest: int) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from forensics.model.checkpoint import Checkpoint, Fault, Inspected, Outlier, ParamGroup, Piece, TensorChange, TensorInfo, TensorKind, TensorStats
     from forensics.model.codec import CaseFormatError, from_json, json_schema, to_json
     from forensics.model.damage import Damage
-    from forensics.model.run import Absent, Attempt, Curve, Run, Signal, SourceInfo, Span
+    from forensics.model.run import Absent, Attempt, Curve, Run, SampleIds, Signal, SourceInfo, Span
 
 _HOME = {
     "arrays": ("BoolArray", "FloatArray", "IntArray", "NumArray"),
@@ -46,7 +46,7 @@ _HOME = {
     ),
     "codec": ("CaseFormatError", "from_json", "json_schema", "to_json"),
     "damage": ("Damage",),
-    "run": ("Absent", "Attempt", "Curve", "Run", "Signal", "SourceInfo", "Span"),
+    "run": ("Absent", "Attempt", "Curve", "Run", "SampleIds", "Signal", "SourceInfo", "Span"),
 }
 """File -> the names it defines."""
 
@@ -92,6 +92,7 @@ __all__ = [
     "Related",
     "Run",
     "RunInfo",
+    "SampleIds",
     "Series",
     "Severity",
     "Signal",

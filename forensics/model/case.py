@@ -95,10 +95,11 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class BatchRef:
-    """The batch that was trained on at a step."""
+    """The batch that was trained on at a step. ``samples`` are the ids of its samples where they are known, the first of them."""
 
     step: int
     batch_id: int | float | str
+    samples: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

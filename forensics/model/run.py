@@ -124,6 +124,25 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SampleIds:
+    """Which samples the steps were taken on, one entry per step and source, in the order written.
+
+    ``steps`` and ``sources`` int64 (entries,); the ids of entry i are ``ids[starts[i] : starts[i + 1]]``, int64 or texts.
+    """
+
+    steps: IntArray
+    sources: IntArray
+    starts: IntArray
+    ids: IntArray | tuple[str, ...]
+
+    def at(self, step: int) -> tuple[int | str, ...]:
+        """Ids of the samples of a step, all sources together; of one source the last entry counts. () where there are none."""
+        last = {int(self.sources[i]): int(i) for i in np.flatnonzero(self.steps == step)}
+        found = [item for i in last.values() for item in self.ids[self.starts[i] : self.starts[i + 1]]]
+        return tuple(item if isinstance(item, str) else int(item) for item in found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """Everything that was read of one training run. ``notes`` holds facts about the logging itself (run id, exit code, ...).
 
@@ -141,6 +160,7 @@ class Run:
     damage: tuple[Damage, ...] = ()
     checkpoints: tuple[Inspected, ...] = ()
     attempt_configs: tuple[Mapping[str, object], ...] = ()
+    samples: SampleIds | None = None
 
     def signal(self, role: str) -> Signal | Absent:
         """The primary signal of a role, or why there is none."""

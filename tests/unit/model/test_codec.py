@@ -87,7 +87,7 @@ def test_names_of_the_contract() -> None:
     assert "for" in hypothesis
     assert "supporting" not in hypothesis
     assert data["events"][0]["severity"] == "critical"
-    assert data["events"][0]["batches"][0] == {"step": 10, "batch_id": 2**60 + 1}
+    assert data["events"][0]["batches"][0] == {"step": 10, "batch_id": 2**60 + 1, "samples": []}
 
 
 def test_large_integers_stay_exact() -> None:

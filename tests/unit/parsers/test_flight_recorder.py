@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
 import numpy as np
 
+from forensics import analyze
 from forensics.flight.records import HEAD, MAGIC, Kind, StepRecord, encode_json, encode_step
 from forensics.loading import load
 from forensics.parsers import flight_recorder
 from forensics.parsers.discovery import discover
 from forensics.parsers.interface import Source
+from forensics.reports import terminal
 
 
 def content(steps: range, *, rank: int = 0, world: int = 1, shift: float = 0.0, since: float = 1000.0) -> bytes:
@@ -102,6 +105,33 @@ def test_the_exact_values_win_over_a_log_of_the_same_run(tmp_path: Path) -> None
     run = load(tmp_path)
     primary = run.signal("loss")
     assert (primary.name, len(primary)) == ("loss", 50)  # type: ignore[union-attr, arg-type]
+
+
+def test_the_samples_of_a_step_are_those_of_all_ranks_and_of_the_last_try(tmp_path: Path) -> None:
+    write(tmp_path, "rank0.flight", content(range(5)) + content(range(3, 6), since=2000.0)[len(MAGIC) :])
+    names = ["loss"]
+    other = MAGIC + encode_json(Kind.SESSION, {"rank": 1, "world": 2, "time": 1000.0}) + encode_json(Kind.NAMES, names)
+    ids = (("a", 7), (2**80,), ())
+    other += b"".join(encode_step(StepRecord(step, 1000.0 + step, sample_ids=one), names) for step, one in enumerate(ids))
+    write(tmp_path, "rank1.flight", other)
+    found = load(tmp_path).samples
+    assert found is not None
+    assert [found.at(step) for step in (0, 1, 4, 6)] == [("0", "1", "a", "7"), ("1", "2", str(2**80)), ("4", "5"), ()]
+
+
+def test_samples_are_named_at_the_event(tmp_path: Path) -> None:
+    names = ["loss"]
+    noise = np.random.default_rng(0).normal(0, 0.02, 400)
+    data = MAGIC + encode_json(Kind.NAMES, names)
+    for step in range(400):
+        values = {"loss": 3.0 + float(noise[step]) + (4.0 if step == 250 else 0.0)}
+        data += encode_step(StepRecord(step, 1000.0 + step, step + 1, values=values, sample_ids=tuple(range(10 * step, 10 * step + 10))), names)
+    write(tmp_path, "rank0.flight", data)
+    (event,) = analyze(tmp_path).events
+    assert [b.samples for b in event.batches if b.step == 250] == [tuple(range(2500, 2510))]
+    shown = io.StringIO()
+    terminal.render(analyze(tmp_path), shown)
+    assert "samples 2500, 2501" in " ".join(shown.getvalue().split())
 
 
 def test_every_point_leads_to_its_record(tmp_path: Path) -> None:
