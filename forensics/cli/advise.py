@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forensics.cli.options import case_of
+
 if TYPE_CHECKING:
     from forensics.advice.checkpoints import Judge, Saved
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``forensics advise``."""
-    parser.add_argument("case", type=Path, metavar="case.json", help="a case that forensics analyze wrote")
+    parser.add_argument("case", type=Path, metavar="CASE_OR_RUN", help="a case.json, or a run that is analysed now")
     parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="where checkpoints lie (default: the run's own folder)")
     parser.add_argument("--code", action="store_true", help="only the code that logs what was missing")
 
@@ -27,9 +29,9 @@ def execute(args: argparse.Namespace) -> int:
     """Print advice, then code."""
     from forensics.advice.logging import logging_advice
     from forensics.advice.sentences import going_back, leaving_out
-    from forensics.reports import json_report, wording
+    from forensics.reports import wording
 
-    case = json_report.load(args.case)
+    case = case_of(args.case)
     advice = logging_advice(case)
     if args.code:
         sys.stdout.write(advice.code)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MOST_ASKED = 60
 """More runs than this are listed, not asked about."""
 
+HEAD_BYTES = 4096
+"""Bytes at either end of a JSON file in which a case names its schema."""
+
 SHOW_FROM_BYTES = 20_000_000
 """Below this size a run is read faster than a progress bar is drawn."""
 
@@ -100,6 +103,20 @@ def output(path: str) -> Iterator[TextIO]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def case_of(path: Path) -> Case:
+    """The case in a case.json, or that of a run, analysed now."""
+    from forensics.pipeline import analyze
+    from forensics.reports import json_report
+
+    if path.is_file() and path.suffix == ".json":
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+            file.seek(max(0, path.stat().st_size - HEAD_BYTES))
+            if b'"forensics/' in head + file.read(HEAD_BYTES):
+                return json_report.load(path)
+    return analyze(path)
 
 
 def exit_code(case: Case, fail_on: str | None = None) -> int:

@@ -18,13 +18,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from forensics.cli.options import output
+from forensics.cli.options import case_of, output
 from forensics.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``forensics skip``."""
-    parser.add_argument("case", type=Path, metavar="case.json", help="a case that forensics analyze wrote")
+    parser.add_argument("case", type=Path, metavar="CASE_OR_RUN", help="a case.json, or a run that is analysed now")
     parser.add_argument("--format", choices=["megatron", "range", "lightning", "json"], default="range", help="what to write (default: range)")
     parser.add_argument("--event", metavar="ID", help="for this event only, even if the data are not its best explanation")
     parser.add_argument("--out", metavar="OUT", default="-", help="write to a file (default: standard output)")
@@ -33,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the steps, and say why; nothing where no event is answered by skipping."""
     from forensics.advice.skip import FORMATS, batches_to_skip
-    from forensics.reports import json_report
 
-    case = json_report.load(args.case)
+    case = case_of(args.case)
     try:
         skips = batches_to_skip(case, args.event)
     except KeyError as problem:

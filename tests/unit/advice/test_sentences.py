@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
 
 from forensics.advice.sentences import MOST, advice, leaving_out
+from forensics.cli.main import main
 from forensics.model import Case, Event, EventKind, Hypothesis, Part, RunInfo, Severity, SignalInfo
 from forensics.reports import html, json_report, markdown
 
@@ -33,6 +38,20 @@ def test_many_alarms_are_bounded() -> None:
 def test_only_faults_of_the_data_are_left_out() -> None:
     assert leaving_out(case("lr_too_high")) == ()
     assert "steps 509 to 510" in leaving_out(case("bad_batch_outlier"))[0]
+
+
+def test_the_commands_take_a_run_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = 2 * np.exp(0.02 * np.random.default_rng(0).normal(size=600))
+    values[300] *= 2
+    (tmp_path / "metrics.csv").write_text("step,loss\n" + "".join(f"{i},{v:.5f}\n" for i, v in enumerate(values)))
+    assert main(["skip", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "299-300\n"
+    assert main(["advise", str(tmp_path / "metrics.csv")]) == 0
+    assert "step 298 or before" in capsys.readouterr().out
+    assert main(["skip", str(tmp_path / "none")]) == 2
+    (tmp_path / "case.json").write_text('{"schema": "forensics/99"}')
+    assert main(["skip", str(tmp_path / "case.json")]) == 2
+    assert "forensics/99" in capsys.readouterr().err
 
 
 def test_every_report_has_it() -> None:
