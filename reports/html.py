@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from forensics.model import Case, Series, to_json
 from forensics.reports import picture, wording
-from forensics.reports.picture import Mark, Picture, Span
+from forensics.reports.picture import Mark, Overlay, Picture, Span
 from forensics.reports.shapes import CaseView, ChartView, EventView
 from forensics.reports.thinning import thin
 from forensics.reports.view import view
@@ -73,6 +73,7 @@ class EventPage:
     number: int
     event: EventView
     windows: tuple[Window, ...]
+    replayed: tuple[tuple[str, Overlay], ...] = ()
 
 
 def render(case: Case, out: TextIO) -> None:
@@ -84,7 +85,7 @@ def render(case: Case, out: TextIO) -> None:
     html = _environment().get_template("report.html.j2").render(
         case=page,
         charts=tuple(_chart_page(c, page, spans) for c in charts),
-        events=tuple(EventPage(i, e, _windows(e, page, charts, spans) if i < MOST_DRAWN_EVENTS else ()) for i, e in enumerate(page.events)),
+        events=tuple(EventPage(i, e, _windows(e, page, charts, spans) if i < MOST_DRAWN_EVENTS else (), _overlays(e)) for i, e in enumerate(page.events)),
         strip=_strip(page, spans),
         policy=_policy(style, script),
         style=style,
@@ -131,6 +132,12 @@ def _windows(event: EventView, page: CaseView, charts: tuple[ChartView, ...], sp
             height = WINDOW_TALL if place == 0 else WINDOW_HEIGHT
             out.append(Window(chart.signal, picture.draw(chart.series, first, last, WINDOW_WIDTH, height, log=log, spans=spans)))
     return tuple(out)
+
+
+def _overlays(event: EventView) -> tuple[tuple[str, Overlay], ...]:
+    """Logged and replayed curves of an event's replay."""
+    curves = event.replay.curves if event.replay is not None else ()
+    return tuple((c.signal, picture.overlay(c.logged, c.replayed, WINDOW_WIDTH, WINDOW_TALL)) for c in curves)
 
 
 def _around(event: EventView, page: CaseView, series: Series) -> tuple[int, int]:

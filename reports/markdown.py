@@ -101,13 +101,21 @@ def _event(event: EventView) -> Iterable[str]:
         yield from ("", "### Remedy", "", text(event.best.remedy))
     yield from ("", "### Verification", "")
     if event.replay is not None:
-        yield f"Replay: {event.replay.reproduced}, verdict {text(event.replay.verdict)}."
+        why = f" {text(event.replay.why)}." if event.replay.why else ""
+        yield f"Replay: {event.replay.reproduced}, {text(event.replay.verdict)}.{why}"
+        found = [f"{what}: {code(which)}" for what, which in event.replay.culprits]
+        found += [f"calm with {text(', '.join(event.replay.calm_with))}"] if event.replay.calm_with else []
+        if found:
+            yield ""
+            yield from _list(found)
         if event.replay.experiments:
             yield ""
-            yield from _table(("Experiment", "What", "Result", "Reading"), [tuple(text(c) for c in row) for row in event.replay.experiments])
+            yield from _table(("Experiment", "What", "Event", "Reading"), [tuple(text(c) for c in row) for row in event.replay.experiments])
         return
     deciding = dict.fromkeys(h.replay for h in ([event.best] if event.best is not None else event.hypotheses[:2]) if h.replay)
     yield f"Not replayed. To settle it: {text('; or '.join(deciding))}." if deciding else "Not replayed."
+    if event.replay_command:
+        yield from ("", code(event.replay_command))
 
 
 def _hypothesis(number: int, hypothesis: HypothesisView) -> Iterable[str]:

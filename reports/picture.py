@@ -98,6 +98,39 @@ def draw(series: Series, first: int, last: int, width: int, height: int, *, log:
     return Picture(width, height, line, dots, _broken(x, values), x_ticks, scale.ticks(), _marks(spans, first, last, width), log)
 
 
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Two curves on one pair of axes: SVG path data of each."""
+
+    width: int
+    height: int
+    below: str
+    above: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+    @property
+    def bottom(self) -> int:
+        """The y of the step axis."""
+        return self.height - BOTTOM
+
+
+def overlay(below: Series, above: Series, width: int, height: int) -> Overlay:
+    """Draw two curves over the steps of the second one."""
+    steps = np.asarray(above.steps, dtype=np.int64)
+    first, last = int(steps.min()), int(steps.max())
+    pairs = [(np.asarray(s.steps, dtype=np.int64), np.asarray(s.values, dtype=np.float64)) for s in (below, above)]
+    inside = [(s[(s >= first) & (s <= last)], v[(s >= first) & (s <= last)]) for s, v in pairs]
+    every = np.concatenate([v for _, v in inside])
+    scale = _Scale.fit(every[np.isfinite(every)], height, log=False)
+    paths = []
+    for s, v in inside:
+        line, dots = _path(_across(s, first, last, width), scale.y(v), np.isfinite(v), s) if len(s) else ("", "")
+        paths.append(line + dots)
+    x_ticks = tuple(Tick(round(_across_one(t, first, last, width), 1), wording.step(int(t))) for t in _nice_steps(first, last, width))
+    return Overlay(width, height, paths[0], paths[1], x_ticks, scale.ticks())
+
+
 def strip_marks(spans: tuple[Span, ...], first: int, last: int, width: int) -> tuple[Mark, ...]:
     """The events on a bare axis of the whole run, without margins."""
     return tuple(_mark(s, first, last, 0, width) for s in reversed(spans))

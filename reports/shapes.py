@@ -50,13 +50,54 @@ class RelatedView:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayCurve:
+    """A signal as logged and as replayed."""
+
+    signal: str
+    logged: Series
+    replayed: Series
+
+
+@dataclass(frozen=True, slots=True)
+class SampleBar:
+    """The loss of one sample; ``share`` of the largest in its batch, 0..1."""
+
+    label: str
+    loss: str
+    share: float
+    stands_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCell:
+    """A tensor's gradient at the bad step; ``level`` 0..1 on a log scale, 0.5 the median."""
+
+    tensor: str
+    text: str
+    level: float
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayView:
-    """What a replay of the event found. ``experiments`` rows: id, what, result, reading."""
+    """What a replay of the event found. ``experiments`` rows: id, what, whether the event came, reading."""
 
     verdict: str
     reproduced: str
+    why: str = ""
+    cause: str = ""
+    culprits: tuple[tuple[str, str], ...] = ()
+    calm_with: tuple[str, ...] = ()
     experiments: tuple[tuple[str, str, str, str], ...] = ()
+    curves: tuple[ReplayCurve, ...] = ()
+    samples: tuple[SampleBar, ...] = ()
+    sample_step: int | None = None
+    layers: tuple[LayerCell, ...] = ()
+    layer_step: int | None = None
+    first_bad: str = ""
+    tokens: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +125,7 @@ class EventView:
     hypotheses: tuple[HypothesisView, ...]
     undetermined: bool
     replay: ReplayView | None
+    replay_command: str
     chart: int | None
 
     @property

@@ -7,12 +7,14 @@ draws or compares them, and are text where they are only read.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 
 from forensics.model import BatchRef, Case, Event, EventKind, Evidence, Hypothesis, Severity, SignalInfo
 from forensics.reports import wording
-from forensics.reports.redaction import scrub, settings
-from forensics.reports.shapes import CaseView, ChartView, EventView, EvidenceView, HypothesisView, RelatedView, ReplayView, SignalView
+from forensics.reports.redaction import settings
+from forensics.reports.replayed import replay_view
+from forensics.reports.shapes import CaseView, ChartView, EventView, EvidenceView, HypothesisView, RelatedView, SignalView
 
 SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 
@@ -49,7 +51,7 @@ def view(case: Case) -> CaseView:
     index = {raw: chart.index for raw, chart in chosen.items()}
     first, last = _range(case)
     order = sorted(range(len(case.events)), key=lambda i: (SEVERITY_ORDER.index(case.events[i].severity), case.events[i].onset_step, i))
-    events = tuple(_event(case.events[i], f"E{i + 1}", index, last) for i in order)
+    events = tuple(_event(case.events[i], f"E{i + 1}", index, last, run.path) for i in order)
     return CaseView(
         verdict=_text(case.verdict) or "No verdict was recorded.",
         name=_name(run.name) or "(unnamed run)",
@@ -116,7 +118,7 @@ def _charts(case: Case) -> tuple[dict[str, ChartView], int]:
     )
 
 
-def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int) -> EventView:
+def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int, run: str) -> EventView:
     signal = _name(event.signal)
     kind = wording.kind(event.kind)
     hypotheses = tuple(_hypothesis(h, charts) for h in sorted(event.hypotheses, key=lambda h: -h.score))
@@ -144,7 +146,8 @@ def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int)
         ),
         hypotheses=hypotheses,
         undetermined=event.undetermined or not hypotheses,
-        replay=_replay(event.replay) if event.replay else None,
+        replay=replay_view(event.replay) if event.replay else None,
+        replay_command="" if event.severity is Severity.INFO else _command(event, run),
         chart=charts.get(event.signal),
     )
 
@@ -258,27 +261,9 @@ def _evidence(evidence: Evidence, charts: Mapping[str, int]) -> EvidenceView:
     return EvidenceView(_text(evidence.text), place, signal, evidence.step, value, source, charts.get(evidence.signal or ""))
 
 
-def _replay(data: Mapping[str, object]) -> ReplayView:
-    """Read leniently: a case may carry the replay of a newer version."""
-    experiments = data.get("experiments")
-    rows = [r for r in experiments if isinstance(r, Mapping)] if isinstance(experiments, (list, tuple)) else []
-    reproduced = data.get("reproduced")
-    facts = tuple(
-        (key.replace("_", " "), "; ".join(s.value for s in settings({key: data[key]})))
-        for key in ("step", "checkpoint", "device", "noise", "cause", "culprits", "calm_with", "limits")
-        if data.get(key) not in (None, [], {}, "")
-    )
-    return ReplayView(
-        verdict=_text(str(data.get("verdict") or "none")).replace("_", " "),
-        reproduced={True: "reproduced", False: "not reproduced"}.get(reproduced, "not decided") if isinstance(reproduced, bool) else "not decided",
-        experiments=tuple(_cells(r) for r in rows),
-        facts=facts,
-    )
-
-
-def _cells(row: Mapping[str, object]) -> tuple[str, str, str, str]:
-    first, second, third, fourth = (scrub(_text(str(row.get(key, "")))) for key in ("id", "what", "result", "reading"))
-    return first, second, third, fourth
+def _command(event: Event, run: str) -> str:
+    """What settles it, ready to paste; the path without the home folder, quoted for a shell."""
+    return f"forensics replay {shlex.quote(wording.without_home(_name(run)))} --event {shlex.quote(_name(event.id))} --recipe recipe.py"
 
 
 def _signal(info: SignalInfo) -> SignalView:

@@ -98,7 +98,7 @@ def _judged(event: Event, result: Mapping[str, Any]) -> Event:
     hypotheses: list[Hypothesis] = []
     for h in event.hypotheses:
         if h.cause == cause:
-            hypotheses.append(replace(h, score=CONFIRMED, supporting=(proof, *h.supporting)))
+            hypotheses.append(replace(h, score=CONFIRMED, supporting=(proof, *h.supporting), missing=()))
         else:
             against = Evidence(f"the replay's verdict is {verdict.replace('_', ' ')}", event.signal, int(result["step"]), None, proof.source)
             hypotheses.append(replace(h, score=min(h.score, REFUTED), against=(against, *h.against)) if cause else h)

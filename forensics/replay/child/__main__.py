@@ -155,7 +155,7 @@ def _microscope(bench: Any, results: Results) -> None:
     from forensics.replay.child.microscope import look
 
     target = bench.target
-    step = target.non_finite if target.non_finite is not None else target.onset
+    step = target.non_finite if target.non_finite is not None else bench.worst_step()
     before = bench.kept.get(step) or bench.before()
     results.say("phase", text=f"the microscope on step {before.step}")
     try:

@@ -74,6 +74,17 @@ class Bench:
             return any(not math.isfinite(r.loss) or (r.grad_norm is not None and not math.isfinite(r.grad_norm)) for r in rows)
         return came_back(replace(target, last=target.last + FURTHER), list(rows), self.baseline(self.rows))
 
+    def worst_step(self) -> int:
+        """The step of the event at which the signal is furthest from its level, of those whose state was kept."""
+        target = self.target
+        rows = [
+            (r.step, v)
+            for r in self.rows
+            if r.step in self.kept and target.onset - 1 <= r.step <= target.last + 1 and (v := r.value(target.signal)) is not None
+        ]
+        level = target.baseline if math.isfinite(target.baseline) else 0.0
+        return max(rows, key=lambda x: abs(x[1] - level) if math.isfinite(x[1]) else math.inf, default=(target.onset, 0.0))[0]
+
     def calm(self, rows: Sequence[StepResult]) -> bool:
         """Whether the event is gone: nothing is left of it that stands out of the steps before it."""
         target = self.target
