@@ -48,9 +48,17 @@ def read(path: Path | str) -> Checkpoint:
     A file that is of no known format gives a checkpoint of format "unknown" without tensors, and damage that says so.
     """
     path = Path(path)
-    if path.is_dir():
-        return _read_folder(path)
-    size = path.stat().st_size
+    size = 0 if path.is_dir() else path.stat().st_size
+    try:
+        return _read_folder(path) if path.is_dir() else _read_file(path, size)
+    except OSError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - one odd file must not take the report with it
+        what = f"the reader failed: {type(problem).__name__}: {str(problem)[:200]}"
+        return Checkpoint(str(path), "unknown", damage=(Damage(str(path), what, "the whole checkpoint"),), files=(str(path),), size=size)
+
+
+def _read_file(path: Path, size: int) -> Checkpoint:
     try:
         format_name = _sniff(path)
         if format_name is None:

@@ -89,7 +89,7 @@ def _places(number: int, keys: _Keys, size: int) -> dict[str, Place]:
     places: dict[str, Place] = {}
     at = keys.end
     for storage in keys.storages:
-        head = os.pread(number, 8, at)
+        head = os.pread(number, 8, at) if at + 8 <= size else b""
         if len(head) < 8:
             break
         (count,) = struct.unpack(">q" if keys.swapped else "<q", head)
