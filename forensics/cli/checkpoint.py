@@ -97,9 +97,8 @@ def _show(checkpoint: Checkpoint, stats: Stats, sort: str, everything: bool, cou
         console.print(Text(line), soft_wrap=True)
     for finding in checkpoint.findings:
         console.print(Text(f"!  {finding}"))
-    for tensor in checkpoint.tensors:
-        for remark in remarks(tensor, stats.get((tensor.name, tensor.kind))):
-            console.print(Text(f"!  {remark}"))
+    for remark in _remarks(checkpoint, stats):
+        console.print(Text(f"!  {remark}"))
     tensors = _sorted(checkpoint.tensors, stats, sort)
     shown = tensors if everything else tensors[:ROWS]
     if shown:
@@ -155,13 +154,15 @@ def _numbers(stats: TensorStats | None) -> tuple[str, ...]:
     return (f"{stats.norm:.4g}", f"{stats.max_abs:.4g}", f"{share:.0%}" if share >= 0.005 else "", str(stats.non_finite or ""))
 
 
-def remarks(tensor: TensorInfo, stats: TensorStats | None) -> list[str]:
-    """What is wrong with a tensor by its own numbers, in words."""
-    if stats is None:
+def _remarks(checkpoint: Checkpoint, stats: Stats) -> list[str]:
+    """What is wrong with the numbers, in words."""
+    if not stats:
         return []
     from forensics.parsers.checkpoints.health import faults_of
+    from forensics.parsers.checkpoints.replicas import unequal_replicas
 
-    return [f.text for f in faults_of(tensor.name, tensor.kind, stats)]
+    known = [(t, stats[t.name, t.kind]) for t in checkpoint.tensors if (t.name, t.kind) in stats]
+    return [f.text for f in (*unequal_replicas(checkpoint), *(f for t, found in known for f in faults_of(t.name, t.kind, found)))]
 
 
 def _sorted(tensors: tuple[TensorInfo, ...], stats: Stats, sort: str) -> list[TensorInfo]:

@@ -92,7 +92,7 @@ class CheckpointEvidence:
         if before is None or after is None or before.stats is None:
             return ()
         known = {(f.name, f.kind) for f in before.faults}
-        if sum(f.value is None for f in after.faults) > FEW:
+        if sum(f.value is None and f.index is not None for f in after.faults) > FEW:
             return ()
         fresh = replace(after, faults=tuple(f for f in after.faults if (f.name, f.kind) not in known))
         return self._facts(fresh, before)
@@ -104,7 +104,7 @@ class CheckpointEvidence:
         return self.before.good and self.after.good
 
     def _facts(self, one: Inspected, earlier: Inspected | None) -> tuple[CheckpointFact, ...]:
-        facts = [_fact(one, fault, _jump(one, fault), earlier) for fault in one.faults]
+        facts = [_fact(one, fault, _jump(one, fault), earlier) for fault in one.faults if fault.index is not None]
         named = {f.name for f in one.faults}
         facts += [_jumped(one, c) for c in one.changes or () if c.jump is not None and c.name not in named]
         return tuple(facts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from forensics.model.checkpoint import Checkpoint, Fault, TensorKind, TensorStats
 from forensics.model.damage import Damage
+from forensics.parsers.checkpoints.replicas import unequal_replicas
 from forensics.parsers.checkpoints.stats import measure
 
 READ_BYTES = 8 << 30
@@ -32,6 +33,7 @@ def health(checkpoint: Checkpoint, limit: int = READ_BYTES) -> Health:
         return Health(None)
     measured = measure(checkpoint)
     faults = [f for t in checkpoint.tensors if (s := measured.stats.get((t.name, t.kind))) is not None for f in faults_of(t.name, t.kind, s)]
+    faults += unequal_replicas(checkpoint)
     faults.sort(key=lambda f: (f.kind != TensorKind.PARAM, -abs(f.value or 0.0)))
     return Health(not faults and not measured.damage, tuple(faults), measured.damage)
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from forensics.model.checkpoint import Checkpoint, Inspected, TensorKind
 from forensics.parsers.checkpoints.differences import compare
 from forensics.parsers.checkpoints.health import faults_of
+from forensics.parsers.checkpoints.replicas import unequal_replicas
 from forensics.parsers.checkpoints.stats import measure
 
 AUTO_BYTES = 2 << 30
@@ -46,6 +47,7 @@ def inspect(checkpoint: Checkpoint) -> Inspected:
         return Inspected(checkpoint, {})
     measured = measure(checkpoint)
     faults = [f for t in checkpoint.tensors if (s := measured.stats.get((t.name, t.kind))) is not None for f in faults_of(t.name, t.kind, s)]
+    faults += unequal_replicas(checkpoint)
     faults.sort(key=lambda f: (f.kind is not TensorKind.PARAM, -abs(f.value or 0.0)))
     return Inspected(checkpoint, measured.stats, tuple(faults), damage=measured.damage)
 

@@ -15,8 +15,10 @@ import pytest
 
 from forensics.model import Checkpoint, TensorKind
 from forensics.parsers.checkpoints.differences import assemble
+from forensics.parsers.checkpoints.inspection import inspect
 from forensics.parsers.checkpoints.numbers import NumberReader
 from forensics.parsers.checkpoints.reading import read
+from forensics.parsers.checkpoints.replicas import unequal_replicas
 from forensics.parsers.checkpoints.stats import measure
 
 FIXTURES = Path(__file__).parents[4] / "fixtures" / "checkpoints"
@@ -107,6 +109,18 @@ def test_megatron_rank_by_rank(tmp_path: Path) -> None:
     assert whole(found, "decoder.layers.0.mlp.linear_fc1.weight")[0, 1] == 1
     assert whole(found, "ranks.mp_rank_01.model.decoder.layers.0.mlp.linear_fc1.weight")[0, 1] == 101
     assert whole(found, "decoder.layers.0.mlp.linear_fc1.weight", TensorKind.EXP_AVG)[0, 1] == pytest.approx(0.1)
+
+
+def test_copies_that_differ_between_ranks_are_a_fault(tmp_path: Path) -> None:
+    found = read(megatron(tmp_path, [[1.0] * 4, [1.0] * 4, [1.0, 1.0, 1.0000001, 1.0]]))
+    (fault,) = unequal_replicas(found)
+    assert fault.name == "decoder.final_layernorm.weight"
+    assert "1 of 4 elements differ on rank 2" in fault.text
+    assert inspect(found).good is False
+
+
+def test_copies_that_are_equal_and_shards_that_differ_are_none(tmp_path: Path) -> None:
+    assert unequal_replicas(read(megatron(tmp_path, [[1.0, float("nan"), 1.0, 1.0]] * 2))) == ()
 
 
 def test_megatron_torch_dist(tmp_path: Path) -> None:
