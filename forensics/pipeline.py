@@ -68,7 +68,8 @@ def analyze(
             "no logged name was recognised as a loss, learning rate or any other known signal",
             f"say which is which with --metric loss=NAME; the names are: {listed(run)}",
         )
-    return build_case(run, checkpoints)
+    alone = Path(path).is_dir() and choose is None
+    return build_case(run if checkpoints == "none" else with_checkpoints(run, Path(path) if alone else None), checkpoints)
 
 
 CheckpointMode = Literal["auto", "all", "none"]
@@ -81,7 +82,7 @@ MEANINGFUL = frozenset(r.value for r in Role) - {Role.STEP, Role.WALL_TIME, Role
 def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     """The case of a run that was read."""
     extra = plugins(DETECTORS)
-    run = with_checkpoints(run, checkpoints)
+    run = run if checkpoints == "none" else with_checkpoints(run)
     detection = find_incidents(run, extra.loaded)
     run = with_numbers(run, [i.event.onset_step for i in detection.incidents if i.event.severity is not Severity.INFO], checkpoints)
     whole = detection.curves or Curves(run)
@@ -103,13 +104,14 @@ def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     return replace(case, advice=advice(case))
 
 
-def with_checkpoints(run: Run, mode: CheckpointMode) -> Run:
-    """The run with the facts of the checkpoints beside its logs."""
-    if mode == "none" or run.checkpoints or not Path(run.path).exists():
-        return run
-    from forensics.parsers.checkpoints.beside import checkpoints_of
+def with_checkpoints(run: Run, root: Path | None = None) -> Run:
+    """The run with the facts of the checkpoints beside its logs, or under ``root``, a folder that holds this run alone."""
+    from forensics.parsers.checkpoints.beside import checkpoints_of, folder_of
 
-    return replace(run, checkpoints=tuple(Inspected(c) for c in checkpoints_of(run.path)))
+    folder = folder_of(Path(run.path)) if root is None else root
+    if run.checkpoints or folder is None:
+        return run
+    return replace(run, checkpoints=tuple(Inspected(c) for c in checkpoints_of(folder)))
 
 
 def with_numbers(run: Run, steps: Sequence[int], mode: CheckpointMode) -> Run:

@@ -16,6 +16,25 @@ SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "wandb", "m
 """Folders that hold no checkpoints of this run, or copies of other runs' files."""
 
 
+def folder_of(path: Path) -> Path | None:
+    """Where the checkpoints of the run at ``path`` may be: its folder; of a log file, the folder around it.
+
+    Where that folder holds more logs of the kind, checkpoints in it could be anyone's: then only a folder with the log's own
+    name counts, and None where there is none.
+    """
+    if path.is_dir():
+        return path
+    if not path.is_file():
+        return None
+    try:
+        with os.scandir(path.parent) as entries:
+            others = any(e.name != path.name and Path(e.name).suffix == path.suffix and e.is_file() for e in entries)
+    except OSError:
+        return None
+    own = path.with_suffix("")
+    return path.parent if not others else own if own.is_dir() else None
+
+
 def checkpoints_of(path: Path | str, limit: int = 1000) -> tuple[Checkpoint, ...]:
     """The checkpoints under a folder (or beside a log file), sorted by step; those without a step come first.
 

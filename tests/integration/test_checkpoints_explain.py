@@ -97,3 +97,11 @@ def test_the_report_counts_the_checkpoints(tmp_path: Path) -> None:
 
     run(tmp_path)
     assert "2 checkpoints, all sound" in view(analyze(tmp_path)).coverage
+
+
+def test_checkpoints_beside_a_log_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "log.jsonl").rename(tmp_path / "logs" / "log.jsonl")
+    assert len(analyze(tmp_path).run.checkpoints) == 2
+    assert analyze(tmp_path / "logs").run.checkpoints == ()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from checkpoint_files import save, state, torch
 
-from forensics.parsers.checkpoints.beside import checkpoints_of
+from forensics.parsers.checkpoints.beside import checkpoints_of, folder_of
 from forensics.parsers.checkpoints.health import around, health, last_good_before
 
 
@@ -65,3 +65,13 @@ def test_a_fault_names_tensor_and_element(run: Path) -> None:
 
 def test_numbers_are_not_read_above_the_limit(run: Path) -> None:
     assert health(checkpoints_of(run)[-1], limit=10).good is None
+
+
+def test_checkpoints_among_several_logs_are_nobodys(run: Path) -> None:
+    assert folder_of(run) == run
+    assert folder_of(run / "log.jsonl") == run
+    assert folder_of(run / "missing.jsonl") is None
+    (run / "other.jsonl").write_text("{}")
+    assert folder_of(run / "log.jsonl") is None
+    (run / "log").mkdir()
+    assert folder_of(run / "log.jsonl") == run / "log"
