@@ -1,6 +1,6 @@
 """Simulation study of the event detectors: false alarms on healthy runs, and the detection curve of one event by its size.
 
-    python -m tests.benchmarks.detection_study [--runs N] [--seed S] [--kinds spike,drift] [--show]
+    python -m tests.benchmarks.detection_study [--runs N] [--seed S] [--points P] [--kinds spike,drift] [--show]
 
 Healthy runs differ in length, cadence, decay, learning-rate schedule, noise, scale and the healthy oddities on top. A false
 alarm is a warning or a critical incident on such a run. Event runs are healthy runs with one event; sizes are in standard
@@ -106,7 +106,7 @@ def print_healthy(outcomes: Sequence[Outcome], show: bool) -> None:
 
 
 def _size_class(points: int) -> int:
-    return next(limit for limit in (500, 2000, 6000, 20_001) if points < limit)
+    return next(limit for limit in (500, 2000, 6000, 20_001, 10**9) if points < limit)
 
 
 def _split(outcomes: Sequence[Outcome], key: Callable[[Outcome], str]) -> str:
@@ -163,14 +163,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200, help="healthy runs, and runs of each kind of event")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--points", type=int, help="length of every run; by default from 200 to 20,000")
     parser.add_argument("--kinds", default=",".join(EVENTS), help="events to study, or none")
     parser.add_argument("--show", action="store_true", help="print every false alarm and every miss")
     args = parser.parse_args()
     begin = time.process_time()
-    print_healthy([study_healthy(draw_setting(args.seed, k)) for k in range(args.runs)], args.show)
+    print_healthy([study_healthy(draw_setting(args.seed, k, args.points)) for k in range(args.runs)], args.show)
     for number, kind in enumerate(k for k in args.kinds.split(",") if k in EVENTS):
         first = 100_000 * (number + 1)
-        print_event(kind, [study_event(draw_setting(args.seed, first + k), kind) for k in range(args.runs)], args.show)
+        print_event(kind, [study_event(draw_setting(args.seed, first + k, args.points), kind) for k in range(args.runs)], args.show)
     _say(f"cpu {time.process_time() - begin:.0f} s")
     return 0
 
