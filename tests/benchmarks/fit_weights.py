@@ -115,22 +115,51 @@ class Model:
         self.hand = np.array([getattr(weights, name) for name in NAMES] + priors)
         self.pull = np.array([PULL] * len(NAMES) + [PULL_PRIOR] * len(self.causes))
 
+    def table(self, event: Sequence[Candidate]) -> Array:
+        """How often every value enters the log-odds of the candidates, and of "none of them" (last row). Shape (candidates + 1, values)."""
+        rows = np.zeros((len(event) + 1, len(self.hand)))
+        for n, candidate in enumerate(event):
+            rows[n, : len(NAMES)] = candidate.counts
+            rows[n, self.place[candidate.cause]] = 1
+        rows[-1, UNKNOWN] = 1
+        return rows
+
     def scores(self, event: Sequence[Candidate], values: Array) -> Array:
         """Softmax over the candidates and the possibility that it was none of them (last)."""
-        odds = [float(c.counts @ values[: len(NAMES)]) + c.rest + values[self.place[c.cause]] for c in event]
-        sharp = values[SHARP] * np.array([*odds, values[UNKNOWN]])
-        powers = np.exp(sharp - sharp.max())
+        odds = self.table(event) @ _unsharp(values) + np.array([*(c.rest for c in event), 0.0])
+        powers = np.exp(values[SHARP] * (odds - odds.max()))
         return np.asarray(powers / powers.sum())
+
+    def prepare(self, faults: Sequence[Fault]) -> list[tuple[Array, Array, Array, float]]:
+        """(table, rest, which rows are right, weight) of every event."""
+        out = []
+        for fault in faults:
+            for event in fault.events:
+                right = np.array([*(c.cause in fault.accept for c in event), False])
+                if not right.any():
+                    right[-1] = True
+                rest = np.array([*(c.rest for c in event), 0.0])
+                out.append((self.table(event), rest, right, 1.0 / len(fault.events) / len(faults)))
+        return out
 
     def loss(self, faults: Sequence[Fault], values: Array) -> float:
         """Mean negative log score of right causes; where no right cause stands, of "none of them"."""
-        total = 0.0
-        for fault in faults:
-            for event in fault.events:
-                scores = self.scores(event, values)
-                right = [n for n, c in enumerate(event) if c.cause in fault.accept] or [len(event)]
-                total -= np.log(max(float(scores[right].sum()), 1e-12)) / len(fault.events)
-        return total / max(1, len(faults))
+        return self.loss_and_slope(self.prepare(faults), values)[0]
+
+    def loss_and_slope(self, prepared: Sequence[tuple[Array, Array, Array, float]], values: Array) -> tuple[float, Array]:
+        """The loss and its gradient by the values."""
+        total, slope = 0.0, np.zeros(len(values))
+        plain, sharp = _unsharp(values), values[SHARP]
+        for table, rest, right, weight in prepared:
+            odds = table @ plain + rest
+            powers = np.exp(sharp * (odds - odds.max()))
+            scores = powers / powers.sum()
+            share = max(float(scores[right].sum()), 1e-12)
+            pulled = scores - np.where(right, scores, 0.0) / share
+            total -= weight * np.log(share)
+            slope += weight * sharp * (pulled @ table)
+            slope[SHARP] += weight * float(pulled @ odds)
+        return total, slope
 
     def fit(self, faults: Sequence[Fault], pull: float, free: Sequence[int]) -> Array:
         """Values of least loss, held at the hand-set ones; only those at the places ``free`` move."""
@@ -141,11 +170,15 @@ class Model:
             values[places] = some
             return values
 
-        def cost(some: Array) -> float:
-            held = float((self.pull[places] * (some - self.hand[places]) ** 2).sum())
-            return self.loss(faults, whole(some)) + 0.5 * pull * held / len(faults)
+        prepared = self.prepare(faults)
 
-        return whole(np.asarray(minimize(cost, self.hand[places], method="L-BFGS-B", options={"maxiter": 60}).x))
+        def cost(some: Array) -> tuple[float, Array]:
+            away = some - self.hand[places]
+            loss, slope = self.loss_and_slope(prepared, whole(some))
+            held = pull * self.pull[places] / len(faults)
+            return loss + 0.5 * float((held * away**2).sum()), slope[places] + held * away
+
+        return whole(np.asarray(minimize(cost, self.hand[places], jac=True, method="L-BFGS-B").x))
 
     def first(self, fault: Fault, values: Array) -> tuple[str, float]:
         """The cause with the best score over all events of the fault, and its score."""
@@ -159,6 +192,13 @@ class Model:
         brier = [(score - r) ** 2 for ((_, score), _), r in zip(firsts, right, strict=True)]
         loss = float(np.mean([self.loss([f], v) for f, v in zip(faults, values, strict=True)]))
         return loss, float(np.mean(right)), float(np.mean(brier))
+
+
+def _unsharp(values: Array) -> Array:
+    """The values as they enter the log-odds: sharpness multiplies all of them and is none of them."""
+    plain = values.copy()
+    plain[SHARP] = 0.0
+    return plain
 
 
 def main() -> int:

@@ -56,3 +56,13 @@ def test_faults_of_the_fixtures_are_collected() -> None:
     faults = collect(FIXTURES)
     assert faults
     assert all(f.accept and f.events for f in faults)
+
+
+def test_the_gradient_is_that_of_the_loss() -> None:
+    faults = [fault("x", right="b"), fault("y", right="a"), fault("z", right="c")]
+    model = Model(faults)
+    values = model.hand + 0.1
+    _, slope = model.loss_and_slope(model.prepare(faults), values)
+    steps = 1e-6 * np.eye(len(values))
+    by_difference = [(model.loss(faults, values + s) - model.loss(faults, values - s)) / 2e-6 for s in steps]
+    assert slope == pytest.approx(by_difference, abs=1e-6)
