@@ -43,6 +43,7 @@ def checkpoints_of(path: Path | str, limit: int = 1000) -> tuple[Checkpoint, ...
     path = Path(path)
     root = path if path.is_dir() else path.parent
     found: list[Checkpoint] = []
+    seen: set[tuple[str, ...]] = set()
     for place in _candidates(root):
         if len(found) >= limit:
             break
@@ -50,7 +51,8 @@ def checkpoints_of(path: Path | str, limit: int = 1000) -> tuple[Checkpoint, ...
             checkpoint = read(place)
         except OSError:
             continue
-        if _is_state(checkpoint):
+        if _is_state(checkpoint) and checkpoint.files not in seen:
+            seen.add(checkpoint.files)
             found.append(checkpoint)
     return tuple(sorted(found, key=lambda c: (c.step if c.step is not None else -1, c.path)))
 
@@ -59,6 +61,9 @@ def _candidates(root: Path) -> Iterator[Path]:
     """Files and folders that look like checkpoints; what is inside a checkpoint folder is not listed again."""
     stack = [(root, 0)]
     entries = 0
+    whole = is_checkpoint(root)
+    if whole:
+        yield root
     while stack:
         folder, depth = stack.pop()
         try:
@@ -77,7 +82,7 @@ def _candidates(root: Path) -> Iterator[Path]:
                     yield path
                 elif depth < MAX_DEPTH and entry.name not in SKIPPED:
                     stack.append((path, depth + 1))
-            elif path.suffix in SUFFIXES and (is_checkpoint(path) or _is_pointer(path)):
+            elif path.suffix in SUFFIXES and not (whole and folder == root) and (is_checkpoint(path) or _is_pointer(path)):
                 yield path
 
 

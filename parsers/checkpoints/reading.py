@@ -26,6 +26,10 @@ SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".tar", ".
 NAMED = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
 """Names that nothing else has."""
 
+LOG_SUFFIXES = (".jsonl", ".csv", ".log", ".wandb", ".db")
+LOG_NAMES = ("events.out.tfevents", "wandb", "mlruns", "lightning_logs", "tensorboard", "checkpoint-")
+"""What the folder of a run has and that of a checkpoint has not."""
+
 STEP_IN_NAME = re.compile(r"(\d{1,15})(?=\D*$)")
 
 
@@ -38,8 +42,20 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def looks_like_checkpoint(path: Path) -> bool:
-    """Whether a path is a checkpoint, or a file with the name of one: what is wrong with it is then worth saying."""
+    """Whether a path is a checkpoint, or a file with the name of one: what is wrong with it is then worth saying.
+
+    The folder of a run often is one as well (a final model beside the logs, a pointer to the latest checkpoint): that is a run.
+    """
+    if path.is_dir():
+        return is_checkpoint(path) and not _is_run(path)
     return is_checkpoint(path) or (path.suffix in NAMED and path.is_file())
+
+
+def _is_run(folder: Path) -> bool:
+    names = {entry.name for entry in folder.iterdir()}
+    if "trainer_state.json" in names and not names & {"optimizer.pt", "optimizer.bin"} and not any(n.startswith("global_step") for n in names):
+        return True
+    return any(n.startswith(LOG_NAMES) or n.endswith(LOG_SUFFIXES) for n in names)
 
 
 def read(path: Path | str) -> Checkpoint:

@@ -10,7 +10,7 @@ import pytest
 
 from forensics.model import TensorKind
 from forensics.parsers.checkpoints.beside import checkpoints_of
-from forensics.parsers.checkpoints.reading import is_checkpoint, read
+from forensics.parsers.checkpoints.reading import is_checkpoint, looks_like_checkpoint, read
 from forensics.parsers.checkpoints.stats import measure
 
 FIXTURES = Path(__file__).parents[4] / "fixtures" / "checkpoints"
@@ -101,3 +101,22 @@ def test_a_folder_is_one_checkpoint() -> None:
     assert is_checkpoint(FIXTURES / "gpt2" / "checkpoint-3")
     assert not is_checkpoint(FIXTURES / "gpt2")
     assert [Path(c.path).name for c in checkpoints_of(FIXTURES / "gpt2")] == ["checkpoint-3"]
+
+
+def test_the_folder_of_a_run_is_a_run_even_with_a_model_in_it(tmp_path: Path) -> None:
+    out = Path(shutil.copytree(FIXTURES / "gpt2", tmp_path / "out"))
+    for name in ("model.safetensors", "trainer_state.json"):
+        shutil.copy(out / "checkpoint-3" / name, out)
+    assert not looks_like_checkpoint(out)
+    assert looks_like_checkpoint(out / "checkpoint-3")
+    assert [Path(c.path).name for c in checkpoints_of(out)] == ["out", "checkpoint-3"]
+    assert looks_like_checkpoint(FIXTURES / "zero1")
+    (tmp_path / "zero").mkdir()
+    shutil.copytree(FIXTURES / "zero1", tmp_path / "zero", dirs_exist_ok=True)
+    (tmp_path / "zero" / "log.jsonl").write_text("{}")
+    assert not looks_like_checkpoint(tmp_path / "zero")
+    assert len(checkpoints_of(tmp_path / "zero")) == 1
+
+
+def test_a_checkpoint_folder_is_one_and_not_its_files() -> None:
+    assert [Path(c.path).name for c in checkpoints_of(FIXTURES / "gpt2" / "checkpoint-3")] == ["checkpoint-3"]
