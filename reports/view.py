@@ -21,7 +21,7 @@ SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 CHART_ROLES = ("loss", "lr", "grad_norm", "loss_scale", "val_loss", "bs")
 """Signals that are drawn whenever they were read, in this order: most incidents can be told from these."""
 
-FIRST_SAMPLES = 8
+FIRST_SAMPLES = 4
 """Sample ids shown of one batch; all are in case.json."""
 
 POSITION_ROLES = frozenset(("step", "epoch", "batch_id", "samples", "tokens", "wall_time"))

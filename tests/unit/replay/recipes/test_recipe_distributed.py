@@ -19,7 +19,7 @@ from forensics.replay.recipes.distributed import load_distributed  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SCRIPT = """
-import json, sys, warnings
+import datetime, json, os, sys, warnings
 import torch, torch.distributed as dist
 from torch.distributed import checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import get_state_dict
@@ -37,7 +37,7 @@ def batch(step):
 
 def main(kind, place, rank, store, out):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2, timeout=datetime.timedelta(seconds=90))
     model, _ = build()
     if kind == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model)
@@ -63,8 +63,15 @@ def main(kind, place, rank, store, out):
                 log.write(json.dumps({"step": step, "loss": mean.item()}) + "\\n")
     dist.destroy_process_group()
 
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5])
+if __name__ == "__main__":  # PyTorch is loaded once, and both ranks are forks of this process
+    kind, place, store, out = sys.argv[1:]
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo" if sys.platform == "linux" else "lo0"
+    other = os.fork()
+    if other == 0:
+        main(kind, place, 1, store, out)
+        os._exit(0)
+    main(kind, place, 0, store, out)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))
 """
 
 
@@ -78,14 +85,9 @@ def names() -> dict[str, Any]:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("distributed")
     (folder / "script.py").write_text(SCRIPT)
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "script.py", *request.param, str(rank), str(folder / "store"), str(folder)], cwd=folder, stderr=subprocess.PIPE, text=True
-        )
-        for rank in range(2)
-    ]
-    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    arguments = [sys.executable, "script.py", *request.param, str(folder / "store"), str(folder)]
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
