@@ -8,7 +8,7 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench wheel-smoke clean
+.PHONY: help demo test test-gpu check bench wheel-smoke clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ test: $(VENV)/.dev ## ruff, mypy and every test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q
+
+test-gpu: $(VENV)/.dev ## the tests that need an accelerator; they skip, and say so, without one
+	$(BIN)/python -m pytest -q -m gpu tests/gpu
 
 check: $(VENV)/.dev ## ruff and mypy only
 	$(BIN)/ruff check .
