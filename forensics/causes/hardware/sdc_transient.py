@@ -10,6 +10,8 @@ How it shows in logs
 The gradient norm goes to 10 times its level or more in one step, without a precursor and without another reason in
 the log. If a stored number was hit, loss and gradient norm then decay over tens of steps. One rank stands out where
 values per rank are logged.
+If checkpoints lie beside the log, the first one after the event holds an element far outside its tensor that the one
+before it does not have; where one flipped bit explains the value, the bit is named.
 
 What would contradict it
 ------------------------

@@ -11,6 +11,7 @@ A rise of the loss within 20 logged points after a resume (a new attempt, or a p
 losses after the resume are right, then the loss rises; gradient norm normal at first, learning rate continuous. Where
 the log has a gap before the event, the resume may lie in it. With an ordinary gradient the step before, and a loss that
 stays while the next steps are skipped, one update did the damage.
+In the checkpoints after the resume the optimizer's own step count began again, while the first loss was right.
 
 What would contradict it
 ------------------------

@@ -10,6 +10,7 @@ How it shows in logs
 The first loss after a resume is already off, before any update. Loss and gradient norm leave their level together and
 stay up; half of the rise takes 6 logged points or more, or never goes. Without a resume in the log the same picture
 can come from damaged weights, with less weight.
+The checkpoint that was loaded holds an element far outside its tensor, or one that is not finite.
 
 What would contradict it
 ------------------------
