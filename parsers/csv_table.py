@@ -7,8 +7,9 @@ line, so that one bad line costs one line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -239,8 +240,15 @@ def _emit(columns: list[Column], header: _Header, lines: IntArray, sink: Sink, r
     kept: dict[str, Column] = {}
     for name, column in zip(header.names, columns, strict=True):
         if name in names:
-            kept.setdefault(name.split(EXPORT_MARK, 1)[-1] if export else name, _with_points(column) if header.separator != "," else column)
+            plain = _unused(name.split(EXPORT_MARK, 1)[-1] if export else name, kept)
+            kept[plain] = _with_points(column) if header.separator != "," else column
     emit(kept, lines, sink)
+
+
+def _unused(name: str, kept: Mapping[str, Column]) -> str:
+    """The name, or ``name.1`` and so on where earlier columns have it, as pandas calls them."""
+    names = chain([name], (f"{name}.{n}" for n in range(1, len(kept) + 1)))
+    return next(n for n in names if n not in kept)
 
 
 def _exported_runs(names: Sequence[str]) -> tuple[str, ...]:

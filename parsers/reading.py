@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from numpy.typing import ArrayLike
 
 from forensics.model import Damage, Run, Signal
-from forensics.parsers import builtin, hf_trainer
+from forensics.parsers import builtin, duplicates, hf_trainer
 from forensics.parsers.attempts import split
 from forensics.parsers.discovery import DiscoveredRun, FoundSource
 from forensics.parsers.interface import NotMine, Progress, Source
@@ -38,7 +38,7 @@ def read(found: DiscoveredRun, progress: Progress | None = None, overrides: Mapp
     for key, value in found.notes:
         collector.notes.setdefault(key, value)
     parted = split(assign_roles(collector.signals(), overrides), collector.sources)
-    for key, value in parted.notes.items():
+    for key, value in (*parted.notes.items(), *duplicates.facts(parted.signals).items()):
         collector.notes.setdefault(key, value)
     name = str(collector.notes.get("run_name") or found.name)
     return Run(

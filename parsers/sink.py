@@ -25,6 +25,16 @@ TEXT_LIMIT = 400
 """Characters kept of one text value: enough to recognise it, bounded against hostile logs."""
 
 
+ADDED = frozenset({"rows_without_step", "header_repeated", "repeated_points", "lines_not_used", "null_values", "tensorboard_skipped", "messages"})
+"""Notes that count or list something in one file."""
+
+ENDINGS = frozenset({"finished", "exit_code", "status", "end_time"})
+"""Notes that say how a process ended: sources of one format are read in the order they were begun, so the last one counts."""
+
+MOST_LISTED = 100
+"""Entries kept of a list over all sources."""
+
+
 @dataclass(slots=True)
 class _Piece:
     source: int
@@ -42,6 +52,7 @@ class Collector:
     config: dict[str, object] = field(default_factory=dict)
     configs: dict[int, dict[str, object]] = field(default_factory=dict)
     notes: dict[str, object] = field(default_factory=dict)
+    note_formats: dict[str, str] = field(default_factory=dict)
     damage: list[Damage] = field(default_factory=list)
     progress: Progress | None = None
     _pieces: dict[str, list[_Piece]] = field(default_factory=dict)
@@ -129,13 +140,34 @@ class Sink:
         self.collector.damage.append(Damage(self.path, what, lost))
 
     def note(self, key: str, value: object) -> None:
-        """A fact about the logging: run_id, run_name, exit_code, status, start_time, resumed, max_steps, writer ..."""
-        self.collector.notes.setdefault(key, value)
+        """A fact about the logging: run_id, run_name, exit_code, status, start_time, resumed, max_steps, writer ...
+
+        Of several sources the first names the run, the last of the same format tells how it ended, and counts are added.
+        """
+        notes, kinds = self.collector.notes, self.collector.note_formats
+        own = self.collector.sources[self.source].format
+        if key not in notes:
+            notes[key], kinds[key] = value, own
+        elif key in ADDED:
+            notes[key] = _sum(notes[key], value)
+        elif key in ENDINGS and kinds.get(key) == own:
+            notes[key] = value
 
     def progress(self, size: int) -> None:
         """Report bytes read, for the progress bar."""
         if self.collector.progress is not None:
             self.collector.progress(size)
+
+
+def _sum(old: object, new: object) -> object:
+    """Two counts, two lists, or counts under names, as one; the first where they are of different kinds."""
+    if isinstance(old, int) and isinstance(new, int):
+        return old + new
+    if isinstance(old, list) and isinstance(new, list):
+        return (old + new)[:MOST_LISTED]
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {key: _sum(old[key], new[key]) if key in old and key in new else old.get(key, new.get(key)) for key in {**old, **new}}
+    return old
 
 
 def flatten(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, object]:

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from forensics.model import BoolArray, FloatArray, IntArray, NumArray
 from forensics.parsers.sink import Sink
 from forensics.vocabulary import Role, classify, normalise, step_column
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EPOCH_SECONDS = (5e8, 5e9)
 """A time column inside this range is seconds since 1970 (1985 to 2128); a thousand times that is milliseconds."""
@@ -24,6 +27,10 @@ INT64_MAX = float(2**63 - 1)
 
 _PLACEHOLDERS = frozenset({"", "-", "--", "na", "n/a", "none", "null", "#n/a", "<na>"})
 """Texts that stand for "nothing here". ``nan`` is not among them: a NaN that was written is a point."""
+
+_PERCENT = r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*%$"
+_THOUSANDS = r"^[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$"
+_SURELY_THOUSANDS = r"^[-+]?[0-9]{1,3}((,[0-9]{3}){2,}|(,[0-9]{3})+\.[0-9]*)$"
 
 _AXES = frozenset({None, Role.STEP, Role.EPOCH, Role.WALL_TIME})
 _TRAINING = frozenset({Role.LOSS, Role.VAL_LOSS, Role.LR, Role.GRAD_NORM, Role.LOSS_SCALE})
@@ -140,7 +147,7 @@ def _numbers(name: str, column: Column, lines: IntArray, sink: Sink) -> Column |
     """A text column read as numbers, or None where it is text. A few bad cells among numbers are damage."""
     import polars as pl  # noqa: PLC0415 - costs 0.14 s of import, paid only by files that hold text columns
 
-    cells = pl.Series(values=column.texts, dtype=pl.String).str.strip_chars()
+    cells = _plain(name, pl.Series(values=column.texts, dtype=pl.String).str.strip_chars())
     floats = cells.cast(pl.Float64, strict=False)
     missing = floats.is_null()
     bad = missing & cells.is_not_null()
@@ -160,6 +167,21 @@ def _numbers(name: str, column: Column, lines: IntArray, sink: Sink) -> Column |
     exact = int((ints.is_null() & keep).sum()) == 0
     values = (ints if exact else floats).filter(keep).to_numpy()
     return Column(rows if not missing.any() and column.rows is not None else _only(rows, keep.to_numpy(), column.rows), values)
+
+
+def _plain(name: str, cells: pl.Series) -> pl.Series:
+    """Cells without percent signs and without commas between thousands, where all that have them are written so.
+
+    ``2,125`` may be a decimal comma: only steps, which are whole, are read as thousands by one comma alone.
+    """
+    percent = cells.str.contains(_PERCENT)
+    if percent.any() and bool((percent | cells.is_null() | cells.str.to_lowercase().is_in(list(_PLACEHOLDERS))).all()):
+        return cells.str.strip_chars_end("% ")
+    grouped = cells.str.contains(_THOUSANDS)
+    commas = cells.str.contains(",", literal=True)
+    if grouped.any() and not bool((commas & ~grouped).any()) and (step_column([name]) is not None or cells.str.contains(_SURELY_THOUSANDS).any()):
+        return cells.str.replace_all(",", "", literal=True)
+    return cells
 
 
 def _only(rows: IntArray, keep: BoolArray, given: IntArray | None) -> IntArray | None:

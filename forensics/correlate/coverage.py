@@ -66,6 +66,10 @@ def not_checked(run: Run) -> tuple[NotChecked, ...]:
     half = run.config.get("fp16") is True or precision in {"fp16", "float16", "16", "16-mixed"}
     if half and isinstance(run.signal(Role.LOSS_SCALE), Absent):
         out.append(NotChecked("loss scale", "the run is in float16 but logs no loss scale: skipped steps and overflow are not seen"))
+    differ = run.notes.get("copies_differ")
+    if isinstance(differ, list) and differ:
+        more = f" (and {len(differ) - 1} more curves)" if len(differ) > 1 else ""
+        out.append(NotChecked("which of two records is right", f"{differ[0]}{more}"))
     out += _unread(run)
     return tuple(out)
 

@@ -156,3 +156,19 @@ def test_json_lines_after_a_hostile_first_line(tmp_path: Path) -> None:
     run = load(tmp_path)
     assert curve(run) == (list(range(N)), LOSS.tolist())
     assert run.damage[0].lost == "1 rows"
+
+
+def test_a_decimal_comma_is_not_taken_for_thousands(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("step,loss\n" + "".join(f'{i},"2,{i:03d}"\n' for i in range(50)))
+    with pytest.raises(InputError, match="texts"):
+        load(tmp_path / "log.csv")
+
+
+def test_steps_with_commas_percent_signs_and_columns_of_one_name(tmp_path: Path) -> None:
+    rows = "".join(f'"{100 * i:,}",{i / 4},{i}%,"1,000,{i:03d}",{i + 0.5}\n' for i in range(50))
+    (tmp_path / "log.csv").write_text("step,loss,acc,tokens,loss\n" + rows)
+    by_name = {s.name: s for s in load(tmp_path / "log.csv").signals}
+    assert by_name["loss"].steps.tolist() == list(range(0, 5000, 100))
+    assert by_name["acc"].values.tolist() == list(range(50))
+    assert by_name["tokens"].values.tolist() == [1_000_000 + i for i in range(50)]
+    assert by_name["loss.1"].values[3] == 3.5
