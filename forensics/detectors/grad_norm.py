@@ -36,6 +36,9 @@ HELD_POINTS = 30
 AT_ONCE, AT_ONCE_SHARE = 5, 0.6
 """A level that is new from one step to the next has this share of its height over so many points."""
 
+MOST = 20
+"""Surges noted for one run, the tallest: a long healthy run has dozens."""
+
 CERTAIN = 1e-4
 """... and only with a chance below this."""
 
@@ -46,7 +49,10 @@ def detect(curves: Curves) -> list[Event]:
     if norm is None or len(norm) < 6 or _not_logged(norm):
         return []
     rises = find_rises(norm.u, norm.noise, generous=True)
-    return [_event(norm, rise, _planned(curves, norm, rise)) for rise in rises if rise.width <= SHARP or rise.top - rise.base >= DOUBLED]
+    kept = [rise for rise in rises if rise.width <= SHARP or rise.top - rise.base >= DOUBLED]
+    events = [_event(norm, rise, _planned(curves, norm, rise)) for rise in kept]
+    tallest = {id(r) for r in sorted(kept, key=lambda r: r.base - r.top)[:MOST]}
+    return [event for event, rise in zip(events, kept, strict=True) if event.severity is not Severity.INFO or id(rise) in tallest]
 
 
 def _not_logged(norm: Prepared) -> bool:

@@ -190,3 +190,12 @@ class TestNewLevel:
         again[500:] *= 6.0
         for norm in (slow, again):
             assert all(e.severity is Severity.INFO for e in grad_norm.detect(curves_of({"grad_norm": norm})))
+
+
+def test_only_the_tallest_ordinary_surges_are_noted() -> None:
+    norm = np.exp(np.random.default_rng(0).normal(0, 0.02, 6000))
+    norm[100:6000:100] *= np.linspace(1.5, 4.0, 59)
+    events = grad_norm.detect(curves_of({"grad_norm": norm}))
+    assert len(events) == grad_norm.MOST
+    assert min(e.peak or 0.0 for e in events) > 2.5
+    assert [e.onset_step for e in events] == sorted(e.onset_step for e in events)
