@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from forensics.flight import rng
+
 if TYPE_CHECKING:
     from forensics.recorder import FlightRecorder
+
+RNG_KEY = "flight_recorder_rng"
+"""Where the random states lie in a checkpoint."""
 
 
 def recording(recorder: FlightRecorder) -> Any:
@@ -56,6 +61,12 @@ def recording(recorder: FlightRecorder) -> Any:
             total = None if not self._losses else sum(self._losses[1:], self._losses[0])
             recorder.end(loss=total, grad_norm=self._norm, lr=self._lr, scaler=getattr(plugin, "scaler", None))
             self._norm, self._lr, self._losses = None, None, []
+
+        def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:  # noqa: ARG002 - the framework's signature
+            """Put the random states into the checkpoint, which Lightning does not: without them no dropout comes back."""
+            import torch
+
+            checkpoint[RNG_KEY] = {name: torch.from_numpy(array.copy()) for name, array in rng.capture().arrays().items()}
 
         def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002 - the framework's signature
             """Lightning ends the process in its own ways after this."""

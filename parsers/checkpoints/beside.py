@@ -14,6 +14,8 @@ MAX_DEPTH = 6
 MAX_ENTRIES = 100_000
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "wandb", "mlruns"})
 """Folders that hold no checkpoints of this run, or copies of other runs' files."""
+KEPT_BATCHES = ("flight", "batches")
+"""Where the flight recorder keeps batches, in a format that checkpoints have as well."""
 
 
 def folder_of(path: Path) -> Path | None:
@@ -75,7 +77,7 @@ def _candidates(root: Path) -> Iterator[Path]:
             if entries > MAX_ENTRIES:
                 return
             path = Path(entry.path)
-            if entry.is_symlink() and not _within(path, root):
+            if (entry.is_symlink() and not _within(path, root)) or path.parts[-2:] == KEPT_BATCHES:
                 continue
             if entry.is_dir():
                 if is_checkpoint(path):

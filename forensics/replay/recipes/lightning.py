@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forensics.flight import rng
+from forensics.flight.lightning import RNG_KEY
 from forensics.replay.recipes.ready import Context, Ready, one_by_one
 
 
@@ -63,7 +65,21 @@ class LightningRecipe(Ready):
             raise ValueError(f"{path}: no optimizer state (save_weights_only); an optimizer that starts anew takes other steps")
         model.load_state_dict(saved["state_dict"])
         optimizer.load_state_dict(saved["optimizer_states"][0])
+        states = saved.get(RNG_KEY)
+        if isinstance(states, Mapping):
+            rng.restore({name: tensor.cpu().numpy() for name, tensor in states.items()})
+        else:
+            self.notes.append("Lightning keeps no random state in checkpoints (the flight recorder's callback does): dropout is not that of the run")
         return int(saved["global_step"])
+
+    def before(self, step: int) -> None:
+        """Between epochs the loaders for validation draw, and the training loader and its sampler, unless they have a generator of their own."""
+        import torch
+
+        if step > 0 and step % self._per_epoch == 0:
+            own = 0 if self._own_start is not None else 2 if self._kind() == "global" else 1
+            for _ in range(self._held_out + own):
+                torch.empty((), dtype=torch.int64).random_()
 
     def sample_ids(self, step: int) -> list[int]:
         """Indices into the dataset that the step saw."""

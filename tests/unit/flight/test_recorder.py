@@ -20,6 +20,7 @@ from forensics.flight.files import RecordFile
 from forensics.flight.rng import restore
 from forensics.loading import load
 from forensics.model import Run, Signal
+from forensics.parsers.checkpoints.beside import checkpoints_of
 from forensics.recorder import FlightRecorder
 
 
@@ -95,6 +96,13 @@ def test_a_wrong_step_keeps_the_ring_and_two_more(tmp_path: Path) -> None:
     run = load(tmp_path)
     assert len(signals(run)["loss"]) == 100
     assert "wrong at step 60" in str(run.notes["flight_recorder_rank0"])
+
+
+def test_kept_batches_are_no_checkpoints(tmp_path: Path) -> None:
+    with FlightRecorder(tmp_path, endings=False) as recorder:
+        recorder.step(0, {"x": np.array([1e30, 1.0])}, loss=float("nan"))
+    assert kept(tmp_path) == [0]
+    assert checkpoints_of(tmp_path) == ()
 
 
 def test_a_loss_that_stays_nan_is_kept_once(tmp_path: Path) -> None:

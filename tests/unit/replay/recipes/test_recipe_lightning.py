@@ -27,7 +27,7 @@ STEPS = 30
 class Module(L.LightningModule):  # type: ignore[misc, name-defined]
     def __init__(self) -> None:
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 1))
+        self.net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 1))
 
     def training_step(self, batch: Any, _: int) -> Any:
         loss = torch.nn.functional.mse_loss(self.net(batch[0])[:, 0], batch[1])
@@ -128,6 +128,10 @@ def test_the_batches_are_those_of_the_run(run: Trained) -> None:
     made = run.recipe()
     assert len(run.seen) == STEPS
     for step, parts in run.seen.items():
+        if not run.own and step >= 13:  # dropout has moved the generator that shuffles: said, not guessed
+            with pytest.raises(OtherBatchError):
+                made.batch(step)
+            continue
         batch = made.batch(step)
         found = [batch] if run.accumulate == 1 else batch
         assert len(found) == len(parts)
@@ -142,9 +146,10 @@ def test_a_replay_gives_the_same_numbers(run: Trained) -> None:
     first = made.load(model, optimizer, run.folder / "checkpoints/step=10.ckpt")
     assert first == 10
     exact = run.accumulate == 1  # the order of a sum of gradients is another one
-    for step in range(first, STEPS):
+    for step in range(first, STEPS if run.own else 13):
         for group in optimizer.param_groups:
             group["lr"] = made.lr(step)
+        made.before(step)
         optimizer.zero_grad()
         loss = made.loss(model, made.batch(step))
         loss.backward()
@@ -154,4 +159,5 @@ def test_a_replay_gives_the_same_numbers(run: Trained) -> None:
         assert made.lr(step) == row["lr"]
         assert loss.item() == (row["loss"] if exact else pytest.approx(row["loss"], rel=1e-5))
         assert norm.item() == (row["grad_norm"] if exact else pytest.approx(row["grad_norm"], rel=1e-4))
+    model.eval()
     assert made.losses(model, made.batch(3)).mean().item() == pytest.approx(made.loss(model, made.batch(3)).item(), rel=1e-5)
