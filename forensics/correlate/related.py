@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.correlate.move import LEAD_POINTS, Move
 from forensics.correlate.view import View
-from forensics.model import Event, Related
+from forensics.model import Event, Related, Run
 from forensics.model.words import number
 from forensics.primitives.prepared import Prepared
 from forensics.vocabulary import Role
@@ -72,14 +72,15 @@ def related(view: View) -> tuple[Related, ...]:
     own = view.event.signal
     found: dict[str, Related] = {}
     roles = {s.name: s.role for s in view.run.signals}
+    passed = {own} | _second_copies(view.run)
     reference = next((m.onset_step for m in view.incident.members if m.signal == own), view.anchor)
     for member in view.incident.members:
-        if member.signal != own and member.signal not in found:
+        if member.signal not in passed and member.signal not in found:
             onset = _own_onset(view, member, roles.get(member.signal))
             lag = _resolved(onset - reference, max(view.every, _every(view, member.signal)))
             found[member.signal] = Related(member.signal, roles.get(member.signal), onset, lag, member.text)
     for signal in view.curves.every(*WATCHED):
-        if signal.name in found or signal.name == own or len(signal) < 8 or signal.role in {Role.LR, Role.LOSS_SCALE, Role.BATCH_SIZE}:
+        if signal.name in found or signal.name in passed or len(signal) < 8 or signal.role in {Role.LR, Role.LOSS_SCALE, Role.BATCH_SIZE}:
             continue
         moved = view.move_of(signal)
         if moved is None or moved.onset_step is None or abs(moved.onset_step - view.anchor) > 30 * max(signal.every, view.every):
@@ -87,7 +88,7 @@ def related(view: View) -> tuple[Related, ...]:
         lag = _resolved(moved.onset_step - reference, max(signal.every, view.every))
         found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, _rose(signal, moved))
     for signal in view.curves.every(*FALLING):
-        if signal.name in found or signal.name == own or len(signal) < 8:
+        if signal.name in found or signal.name in passed or len(signal) < 8:
             continue
         moved = view.move_of(_mirrored(signal))
         if moved is None or moved.onset_step is None or abs(moved.onset_step - view.anchor) > 30 * max(signal.every, view.every):
@@ -96,6 +97,13 @@ def related(view: View) -> tuple[Related, ...]:
         before, after = signal.original(-moved.baseline), signal.original(-moved.peak)
         found[signal.name] = Related(signal.name, signal.role, moved.onset_step, lag, f"{signal.name} fell from {before:.4g} to {after:.4g}")
     return tuple(sorted(found.values(), key=lambda r: (r.onset_step, r.signal))[:MOST])
+
+
+def _second_copies(run: Run) -> frozenset[str]:
+    """Names of curves that another format of the run holds too: that they moved together says nothing."""
+    names, formats = {s.name for s in run.signals}, {source.format for source in run.sources}
+    parted = ((name, *name.rpartition("@")) for name in names)
+    return frozenset(name for name, base, mark, kind in parted if mark and base in names and kind in formats)
 
 
 def _rose(signal: Prepared, moved: Move) -> str:

@@ -51,3 +51,16 @@ def test_points_are_not_counted_twice(tmp_path: Path) -> None:
     primary = run.signal(Role.LOSS)
     assert np.array_equal(primary.steps, np.arange(300))  # type: ignore[union-attr]
     assert len(run.attempts) == 1
+
+
+def test_a_copy_that_moved_too_is_no_evidence(tmp_path: Path) -> None:
+    spike = {s: loss(s) + 4.0 for s in (200, 201, 202)}
+    folder(tmp_path)
+    for name in ("log.jsonl", "log.csv"):
+        text = (tmp_path / name).read_text()
+        for s, value in spike.items():
+            text = text.replace(repr(loss(s)), repr(value))
+        (tmp_path / name).write_text(text)
+    case = build_case(load(tmp_path))
+    assert any(e.signal == "loss" and 198 <= e.onset_step <= 202 for e in case.events)
+    assert not any(r.signal.endswith("@csv") for e in case.events for r in e.related)
