@@ -17,7 +17,7 @@ from forensics.causes.unseen import UNSEEN
 from forensics.correlate import signs
 from forensics.correlate.batches import batches_at
 from forensics.correlate.coverage import not_checked
-from forensics.correlate.profile import profile
+from forensics.correlate.profile import clip_threshold, lr_phases, profile
 from forensics.correlate.ranking import Examined, Ranking, rank
 from forensics.correlate.related import related
 from forensics.correlate.stability import stability
@@ -90,6 +90,7 @@ def build_case(run: Run, checkpoints: CheckpointMode = "auto") -> Case:
     failed = (*(NotChecked(what, why) for what, why in (*extra.failed, *plugins(CAUSES).failed)), *detection.failed, *explained.failed)
     about = header(run, stability(run, explained.events))
     info = replace(about, notes={**profile(run, whole), **about.notes}, sources=tuple(_hashed(s) for s in run.sources))
+    info = replace(info, lr_phases=lr_phases(whole), clip=clip_threshold(run, whole))
     case = Case(
         tool_version=__version__,
         run=info,

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TextIO
 
@@ -103,7 +103,7 @@ def _fitted(page: CaseView) -> tuple[ChartView, ...]:
     if sum(len(c.series.steps) for c in page.charts) <= POINT_BUDGET:
         return page.charts
     keep = [(s - CALM_STEPS, s + CALM_STEPS) for e in page.events for s in (e.onset_step, e.peak_step)]
-    return tuple(c if len(c.series.steps) <= share else ChartView(c.index, c.signal, c.role, _thinned(c.series, keep, share // 4)) for c in page.charts)
+    return tuple(c if len(c.series.steps) <= share else replace(c, series=_thinned(c.series, keep, share // 4)) for c in page.charts)
 
 
 def _thinned(series: Series, keep: Sequence[tuple[int, int]], buckets: int) -> Series:
@@ -113,7 +113,7 @@ def _thinned(series: Series, keep: Sequence[tuple[int, int]], buckets: int) -> S
 def _chart_page(chart: ChartView, page: CaseView, spans: tuple[Span, ...]) -> ChartPage:
     height = TALL if chart.index == 0 else HEIGHT
     log = picture.prefers_log(chart.series, chart.role)
-    drawing = picture.draw(chart.series, page.first_step, page.last_step, WIDTH, height, log=log, spans=spans)
+    drawing = picture.draw(chart.series, page.first_step, page.last_step, WIDTH, height, log=log, spans=spans, chart=chart)
     return ChartPage(chart, drawing, f"last: {wording.number(chart.series.values[-1])}")
 
 
@@ -130,7 +130,7 @@ def _windows(event: EventView, page: CaseView, charts: tuple[ChartView, ...], sp
         if inside:
             log = picture.prefers_log(Series((), tuple(inside)), chart.role)
             height = WINDOW_TALL if place == 0 else WINDOW_HEIGHT
-            out.append(Window(chart.signal, picture.draw(chart.series, first, last, WINDOW_WIDTH, height, log=log, spans=spans)))
+            out.append(Window(chart.signal, picture.draw(chart.series, first, last, WINDOW_WIDTH, height, log=log, spans=spans, chart=chart)))
     return tuple(out)
 
 
@@ -165,6 +165,9 @@ def _data(page: CaseView, charts: tuple[ChartView, ...]) -> object:
         "events": [{"id": e.id, "severity": e.severity, "kind": e.kind, "first": e.onset_step, "last": e.last_step} for e in page.events],
         "charts": [
             {"name": c.signal, "steps": [b - a for a, b in zip((0, *c.series.steps), c.series.steps, strict=False)], "values": to_json(c.series.values)}
+            | ({"bands": [list(b) for b in c.bands]} if c.bands else {})
+            | ({"level": c.level, "levelName": c.level_name} if c.level is not None else {})
+            | ({"falls": list(c.falls)} if c.falls else {})
             for c in charts
         ],
     }

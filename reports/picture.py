@@ -6,12 +6,13 @@ Only numbers leave this module (path data, tick positions); the template turns t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from forensics.model import BoolArray, FloatArray, IntArray, Series
 from forensics.reports import wording
+from forensics.reports.shapes import ChartView
 
 LEFT, RIGHT, TOP, BOTTOM = 66, 10, 18, 22
 """Margins in pixels: room for a tick label, half a step label, the event marks, the step labels. report.js has the same."""
@@ -68,6 +69,10 @@ class Picture:
     y_ticks: tuple[Tick, ...]
     marks: tuple[Mark, ...]
     log: bool
+    bands: tuple[tuple[float, float, str], ...] = ()
+    level: float | None = None
+    level_name: str = ""
+    falls: tuple[float, ...] = ()
 
     @property
     def bottom(self) -> int:
@@ -84,7 +89,7 @@ def prefers_log(series: Series, role: str) -> bool:
     return role == "loss_scale" or bool(finite.max() > LOG_RATIO * np.median(finite))
 
 
-def draw(series: Series, first: int, last: int, width: int, height: int, *, log: bool, spans: tuple[Span, ...] = ()) -> Picture:
+def draw(series: Series, first: int, last: int, width: int, height: int, *, log: bool, spans: tuple[Span, ...] = (), chart: ChartView | None = None) -> Picture:
     """Draw the points of a curve between two steps, at most four a pixel column."""
     steps = np.asarray(series.steps, dtype=np.int64)
     values = np.asarray(series.values, dtype=np.float64)
@@ -95,7 +100,23 @@ def draw(series: Series, first: int, last: int, width: int, height: int, *, log:
     x = _across(steps, first, last, width)
     x_ticks = tuple(Tick(round(_across_one(t, first, last, width), 1), wording.step(int(t))) for t in _nice_steps(first, last, width))
     line, dots = _path(x, scale.y(values), shown, steps)
-    return Picture(width, height, line, dots, _broken(x, values), x_ticks, scale.ticks(), _marks(spans, first, last, width), log)
+    plain = Picture(width, height, line, dots, _broken(x, values), x_ticks, scale.ticks(), _marks(spans, first, last, width), log)
+    return plain if chart is None else _furnished(plain, chart, scale, first, last)
+
+
+def _furnished(drawn: Picture, chart: ChartView, scale: _Scale, first: int, last: int) -> Picture:
+    """The picture with the bands, the level and the falls of its chart that are inside it."""
+    bands = []
+    for low, high, name in chart.bands:
+        if high > first and low < last:
+            start, stop = (_across_one(min(max(s, first), last), first, last, drawn.width) for s in (low, high))
+            bands.append((round(start, 1), round(max(0.0, stop - start), 1), name))
+    level = None
+    if chart.level is not None and (chart.level > 0 or not drawn.log):
+        y = float(scale.y(np.array([chart.level]))[0])
+        level = round(y, 1) if TOP <= y <= drawn.bottom else None
+    falls = tuple(round(_across_one(s, first, last, drawn.width), 1) for s in chart.falls if first <= s <= last)
+    return replace(drawn, bands=tuple(bands), level=level, level_name=chart.level_name, falls=falls)
 
 
 @dataclass(frozen=True, slots=True)

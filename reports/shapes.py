@@ -136,12 +136,16 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """One drawn signal."""
+    """One drawn signal. ``bands`` are (first step, last step, name) of shaded stretches; ``level`` a line across; ``falls`` marked steps."""
 
     index: int
     signal: str
     role: str
     series: Series
+    bands: tuple[tuple[int, int, str], ...] = ()
+    level: float | None = None
+    level_name: str = ""
+    falls: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

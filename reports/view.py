@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from forensics.model import BatchRef, Case, Event, EventKind, Evidence, Hypothesis, Severity, SignalInfo
 from forensics.reports import wording
@@ -29,6 +30,9 @@ POSITION_ROLES = frozenset(("step", "epoch", "batch_id", "samples", "tokens", "w
 
 MOST_CHARTS = 16
 """More charts on one axis than this cannot be compared by eye; the rest stays in case.json."""
+
+MOST_FALLS = 300
+"""Falls of the loss scale that are marked: each is a skipped step."""
 
 MOST_BATCHES = 40
 """Batches listed per event; an event over thousands of steps is not explained by a list."""
@@ -113,9 +117,23 @@ def _charts(case: Case) -> tuple[dict[str, ChartView], int]:
     wanted += [name for name in case.series if roles.get(name) not in POSITION_ROLES]
     drawable = [name for name in dict.fromkeys(wanted) if name in case.series and case.series[name].steps]
     return (
-        {name: ChartView(i, _name(name), _name(roles.get(name, "")), case.series[name]) for i, name in enumerate(drawable[:MOST_CHARTS])},
+        {name: _chart(case, i, name, roles.get(name, "")) for i, name in enumerate(drawable[:MOST_CHARTS])},
         len(drawable[MOST_CHARTS:]),
     )
+
+
+def _chart(case: Case, index: int, name: str, role: str) -> ChartView:
+    """A chart with what belongs to its role: phases of the learning rate, the clip threshold, falls of the loss scale."""
+    series = case.series[name]
+    plain = ChartView(index, _name(name), _name(role), series)
+    if role == "lr":
+        return replace(plain, bands=tuple((p.first_step, p.last_step, _name(p.name)) for p in case.run.lr_phases))
+    if role == "grad_norm" and case.run.clip is not None:
+        return replace(plain, level=case.run.clip, level_name=f"clip {wording.number(case.run.clip)}")
+    if role == "loss_scale":
+        pairs = zip(series.steps[1:], series.values, series.values[1:], strict=False)
+        return replace(plain, falls=tuple(step for step, before, after in pairs if after < before)[:MOST_FALLS])
+    return plain
 
 
 def _event(event: Event, fallback_id: str, charts: Mapping[str, int], last: int, run: str) -> EventView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forensics.correlate.clipping import Clipping, State, clipping
 from forensics.correlate.schedule_check import check_schedule, sentence
 from forensics.correlate.settings import Settings, read_settings
-from forensics.model import Run
+from forensics.model import LrPhase, Run
 from forensics.primitives.curves import Curves
 from forensics.vocabulary import Role
 
@@ -23,6 +23,37 @@ def profile(run: Run, curves: Curves) -> dict[str, str]:
     if state.state is not State.UNKNOWN:
         out["gradient clipping"] = state.sentence
     return out
+
+
+SAMPLES = 1000
+"""Places of a schedule at which its phase is asked: a phase shorter than this part of the run would not be seen in a drawing."""
+
+MOST_PHASES = 60
+"""More phases than this are a pattern, not phases: they are not named one by one."""
+
+
+def lr_phases(curves: Curves) -> tuple[LrPhase, ...]:
+    """The phases of the learning rate, in order; empty where none is logged."""
+    schedule = curves.schedule
+    if schedule is None or not len(schedule.steps):
+        return ()
+    places = sorted({round(i * (len(schedule.steps) - 1) / SAMPLES) for i in range(SAMPLES + 1)} | {schedule.warmup_end})
+    out: list[LrPhase] = []
+    for place in places:
+        step = int(schedule.steps[place])
+        name = schedule.phase(step)
+        if out and out[-1].name == name:
+            out[-1] = LrPhase(name, out[-1].first_step, step)
+        else:
+            if out:
+                out[-1] = LrPhase(out[-1].name, out[-1].first_step, step)
+            out.append(LrPhase(name, step, step))
+    return tuple(out) if len(out) <= MOST_PHASES else ()
+
+
+def clip_threshold(run: Run, curves: Curves) -> float | None:
+    """The gradient-norm threshold in force, None where none is known."""
+    return clipping_of(curves, read_settings(run.config)).threshold
 
 
 def clipping_of(curves: Curves, settings: Settings) -> Clipping:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         EventKind,
         Evidence,
         Hypothesis,
+        LrPhase,
         NotChecked,
         Part,
         Rejected,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _HOME = {
     "arrays": ("BoolArray", "FloatArray", "IntArray", "NumArray"),
     "case": (
-        *("SCHEMA", "BatchRef", "Case", "CheckpointInfo", "Event", "EventKind", "Evidence", "Hypothesis", "NotChecked", "Part"),
+        *("SCHEMA", "BatchRef", "Case", "CheckpointInfo", "Event", "EventKind", "Evidence", "Hypothesis", "LrPhase", "NotChecked", "Part"),
         *("Rejected", "Related", "RunInfo", "Series", "Severity", "SignalInfo", "Stability"),
     ),
     "checkpoint": (
@@ -82,6 +83,7 @@ __all__ = [
     "Hypothesis",
     "Inspected",
     "IntArray",
+    "LrPhase",
     "NotChecked",
     "NumArray",
     "Outlier",

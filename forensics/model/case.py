@@ -196,8 +196,17 @@ class CheckpointInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class LrPhase:
+    """A stretch of the learning-rate schedule: warmup, peak, stable, decay, tail, rewarm or zero."""
+
+    name: str
+    first_step: int
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The run's header in the case."""
+    """The run's header in the case. ``clip`` is the gradient-norm threshold, null where it is neither logged nor configured."""
 
     path: str
     name: str
@@ -209,6 +218,8 @@ class RunInfo:
     notes: Mapping[str, object] = field(default_factory=dict)
     stability_score: Stability = Stability()
     checkpoints: tuple[CheckpointInfo, ...] = ()
+    lr_phases: tuple[LrPhase, ...] = ()
+    clip: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

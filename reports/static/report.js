@@ -41,7 +41,7 @@
     });
     pieces.push([start, steps.length]);
     const figure = document.getElementById("chart-" + index);
-    return { name: raw.name, steps, values, pieces, figure, svg: figure.querySelector("svg"), output: figure.querySelector(".value"),
+    return { name: raw.name, bands: raw.bands, level: raw.level, levelName: raw.levelName, falls: raw.falls, steps, values, pieces, figure, svg: figure.querySelector("svg"), output: figure.querySelector(".value"),
       button: figure.querySelector("button.scale"), height: Number(figure.dataset.height), log: "log" in figure.dataset, width: 0, scale: null };
   });
   const events = data.events.map((event, index) => ({ ...event, index }));
@@ -175,6 +175,13 @@
     svg.textContent = "";
     const grid = el("g", { class: "grid" }, svg);
     for (const tick of chart.scale.ticks) el("path", { d: `M${LEFT} ${chart.scale.y(tick).toFixed(1)}H${width - RIGHT}` }, grid);
+    (chart.bands || []).forEach(([first, last, name], place) => {
+      if (last <= view[0] || first >= view[1]) return;
+      const from = across(chart, Math.max(first, view[0])), to = across(chart, Math.min(last, view[1]));
+      const group = el("g", { class: place % 2 ? "band odd" : "band" }, svg);
+      el("rect", { x: from.toFixed(1), y: TOP, width: Math.max(0, to - from).toFixed(1), height: height - TOP - BOTTOM }, group);
+      if (to - from > 7 * name.length + 8) text(name, { x: (from + 4).toFixed(1), y: height - BOTTOM - 5 }, group);
+    });
     for (const event of events) {
       if (event.last < view[0] || event.first > view[1]) continue;
       const x = across(chart, Math.max(event.first, view[0])), stop = across(chart, Math.min(event.last, view[1]));
@@ -197,7 +204,17 @@
     for (const tick of nice(view[0], view[1], Math.max(2, Math.floor(width / 130)))) {
       if (Number.isInteger(tick)) text(number.format(tick), { class: "x", x: clamp(across(chart, tick), LEFT, width - 26).toFixed(1), y: height - 6 }, ticks);
     }
+    if (chart.level !== undefined && (chart.level > 0 || !chart.log)) {
+      const y = chart.scale.y(chart.level);
+      if (y >= TOP && y <= height - BOTTOM) {
+        const group = el("g", { class: "level" }, svg);
+        el("path", { d: `M${LEFT} ${y.toFixed(1)}H${width - RIGHT}` }, group);
+        text(chart.levelName, { x: width - RIGHT - 4, y: (y - 4).toFixed(1) }, group);
+      }
+    }
     el("path", { class: "line", d: curve.line }, plot);
+    const falls = (chart.falls || []).filter((step) => step >= view[0] && step <= view[1]);
+    if (falls.length) el("path", { class: "falls", d: falls.map((step) => `M${across(chart, step).toFixed(1)} ${height - BOTTOM}v-7`).join("") }, plot);
     if (curve.dots) el("path", { class: "dots", d: curve.dots }, plot);
     drawMarks(chart, svg, number_ === 0);
     chart.layer = el("g", { class: "cursor", "aria-hidden": "true" }, svg);
