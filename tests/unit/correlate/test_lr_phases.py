@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from forensics.correlate.profile import MOST_PHASES, clip_threshold, lr_phases
@@ -28,7 +30,7 @@ def test_warmup_stable_decay_are_named_in_order_and_touch() -> None:
     lr = np.concatenate([np.linspace(1e-6, 1e-3, 100), np.full(600, 1e-3), np.linspace(1e-3, 1e-5, 300)])
     phases = lr_phases(Curves(run(lr), None))
     assert [p.name for p in phases] == ["warmup", "peak", "stable", "decay", "tail"]
-    assert all(a.last_step == b.first_step for a, b in zip(phases, phases[1:], strict=False))
+    assert all(a.last_step == b.first_step for a, b in itertools.pairwise(phases))
     assert (phases[0].first_step, phases[-1].last_step) == (0, 999)
 
 
