@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -26,6 +27,9 @@ NAME = "jsonl"
 
 SUFFIXES = frozenset({".jsonl", ".ndjson", ".jsonlines"})
 BOM = b"\xef\xbb\xbf"
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+MAX_WIDE = 1 << 28
+"""Bytes read of a UTF-16 file: it is held in memory whole."""
 BLOCK = 1 << 23
 """Bytes per block: large enough for polars to be at full speed, small enough that memory is reused."""
 SLICE = 1 << 18
@@ -112,7 +116,8 @@ def sniff(source: Source) -> Claim | None:
     if source.is_dir:
         return None
     named = source.path.suffix.lower() in SUFFIXES
-    if source.head.removeprefix(BOM).lstrip()[:1] != b"{" and not (named and b"\n{" in source.head):
+    head = _utf8(source.head)
+    if head.removeprefix(BOM).lstrip()[:1] != b"{" and not (named and b"\n{" in head):
         return None
     names = head_columns(source, 1 if named else 2)
     if not names:
@@ -123,7 +128,7 @@ def sniff(source: Source) -> Claim | None:
 def head_columns(source: Source, least: int = 1) -> tuple[str, ...]:
     """The names in the first lines, or () where fewer than ``least`` of them are JSON objects."""
     found = Rows()
-    for number, line in enumerate(source.head.split(b"\n")[:200], start=1):
+    for number, line in enumerate(_utf8(source.head).split(b"\n")[:200], start=1):
         for entry in _objects(line).entries:
             found.add(entry, number)
     return tuple(found.rows) if len(found.lines) >= least else ()
@@ -132,7 +137,7 @@ def head_columns(source: Source, least: int = 1) -> tuple[str, ...]:
 def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a file holds one run
     """Read every line that is a JSON object. A null is no point; how many there were is noted as ``null_values``."""
     reading = _Reading()
-    with source.path.open("rb") as file:
+    with _open(source, sink) as file:
         for block in _blocks(file):
             sink.progress(len(block))
             if not _read_fast(block, reading):
@@ -146,6 +151,20 @@ def parse(source: Source, sink: Sink, run: RunKey) -> None:  # noqa: ARG001 - a 
         sink.note("null_values", reading.nulls)
     columns = {name: join(parts, reading.rows) for name, parts in reading.parts.items()}
     emit(columns, np.concatenate(reading.lines) if reading.lines else np.empty(0, np.int64), sink)
+
+
+def _utf8(data: bytes) -> bytes:
+    """Text that says it is UTF-16, as PowerShell redirects it, in UTF-8."""
+    return data.decode("utf-16", errors="replace").encode() if data.startswith(WIDE) else data
+
+
+def _open(source: Source, sink: Sink) -> BinaryIO:
+    if not source.head.startswith(WIDE):
+        return source.path.open("rb")
+    if source.size > MAX_WIDE:
+        sink.damage(f"more than {MAX_WIDE:,} bytes of UTF-16", "everything after that; write the file as UTF-8 to read it whole")
+    with source.path.open("rb") as file:
+        return BytesIO(_utf8(file.read(MAX_WIDE)))
 
 
 def _listed(lines: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.loading import load
 from forensics.model import Signal
 from forensics.parsers import jsonl
 from forensics.parsers.interface import RunKey, Source
@@ -206,3 +207,13 @@ def test_real_file() -> None:
     assert lengths.pop("eval/validation/CrossEntropyLoss") == 1
     assert set(lengths.values()) == {29}
     assert not collector.damage
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_as_powershell_redirects_it(tmp_path: Path, encoding: str) -> None:
+    rows = "\ufeff" + "".join(f'{{"step": {i}, "loss": {3 - i / 64}}}\r\n' for i in range(100)) + '{"step": 100, "lo'
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(rows.encode(encoding) + b"\x00")
+    run = load(path)
+    assert [s.values.tolist() for s in run.signals] == [[3 - i / 64 for i in range(100)]]
+    assert "line 101" in run.damage[0].what
