@@ -40,8 +40,9 @@ def bad_samples(root: Path) -> None:
     train.make_data(train.CONFIG, root)
     data = np.load(root / "data.npy")
     ids = train.sample_ids(105, train.CONFIG)
-    data[ids[[2, 9, 11]], :-1] *= 150.0
-    data[ids[[2, 9, 11]], -1] = (data[ids[[2, 9, 11]], -1] + 1) % 4
+    bad = ids[[2, 9, 11]]
+    data[bad, :-1] *= 150.0
+    data[bad, -1] = data[bad, :4].argmin(1)  # the class that nobody would take them for
     np.save(root / "data.npy", data)
     train.main(root, train.CONFIG)
 
@@ -193,9 +194,9 @@ class TestTheCase:
 
     def test_the_plan_runs_nothing(self, runs: Any, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["replay", str(runs(bad_samples)), "--recipe", f"{PROJECT / 'recipe.py'}:dies", "--plan"]) == 0
-        out = capsys.readouterr().out
+        out = "".join(capsys.readouterr().out.split())
         assert "step_000080.pt" in out
-        assert "at most" in out
+        assert "atmost" in out
 
 
 @pytest.mark.skipif(not LAB.is_dir(), reason="the replay lab is not beside the checkout")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from forensics.replay.child.change import FAITHFUL, Change
 from forensics.replay.child.microscope import Slide
 from forensics.replay.child.session import Session, Snapshot
-from forensics.replay.wire import Request, StepResult, Target, agrees, came_back, disagreement
+from forensics.replay.wire import HALF, Request, StepResult, Target, agrees, came_back, disagreement
 
 LEAD = 2
 """Steps before the onset at which a window begins."""
@@ -84,6 +84,17 @@ class Bench:
         ]
         level = target.baseline if math.isfinite(target.baseline) else 0.0
         return max(rows, key=lambda x: abs(x[1] - level) if math.isfinite(x[1]) else math.inf, default=(target.onset, 0.0))[0]
+
+    def stands_out_at(self, step: int) -> bool:
+        """Whether the event is at this very step of the replay: half its height, or a value that is not finite there or next."""
+        target = self.target
+        near = [r for r in self.rows if r.step in ((step, step + 1) if target.non_finite is not None else (step,))]
+        values = [v for r in near for v in ((r.loss, r.grad_norm) if target.non_finite is not None else (r.value(target.signal),)) if v is not None]
+        if target.non_finite is not None or not math.isfinite(target.height):
+            return any(not math.isfinite(v) for v in values) or not math.isfinite(target.height)
+        level = self.baseline(self.rows)
+        level = target.baseline if level is None else level
+        return any(not math.isfinite(v) or (v - level if target.height > 0 else level - v) >= HALF * abs(target.height) for v in values)
 
     def calm(self, rows: Sequence[StepResult]) -> bool:
         """Whether the event is gone: nothing is left of it that stands out of the steps before it."""

@@ -62,7 +62,7 @@ def run(bench: Bench) -> Outcome:
         ids = session.recipe.ids(step)
         row: dict[str, Any] = {"step": step, "losses": values, "repeated_ngrams": repeated(batch), "finite_inputs": finite(batch)}
         row["ids"] = ids if ids is not None and len(ids) == len(values) else None
-        out = [i for i, x in enumerate(values) if not math.isfinite(x) or x > limit]
+        out = [i for i, x in enumerate(values) if bench.stands_out_at(step) and (not math.isfinite(x) or x > limit)]
         names = row["ids"] or list(range(len(values)))
         culprits += [{"step": step, "index": i, "id": names[i], "loss": values[i]} for i in out]
         if out and len(values) <= LEFT_OUT:
