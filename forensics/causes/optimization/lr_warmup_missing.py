@@ -62,9 +62,6 @@ INFO = CauseInfo(
 SHORT_STEPS = 30
 """A warmup below this is none: second moments need tens of steps to mean anything."""
 
-LATER_POINTS = 50
-"""Logged points after which a lone spike says little about the warmup."""
-
 EARLY_STEPS = 200
 """Events of a missing warmup come within the memory of the second moments, or within this many steps."""
 
@@ -107,7 +104,7 @@ def examine(view: View) -> Examination:
     if planned is not None and planned.agrees is False and planned.logged < planned.planned:
         found.supports(weights.HINT, planned.text, Role.LR, planned.step)
     found.supports(weights.SUPPORT, f"the event came {age} steps after the start", Role.LOSS, view.anchor)
-    if (age > LATER_POINTS * view.every or age > EARLY_SHARE * view.length) and signs.brief(view):
+    if signs.brief(view):
         found.contradicts(weights.DOUBT, f"a single spike {age} steps after the start, over with its batch", Role.LOSS)
     if view.settings.adaptive is False:
         found.set_against(weights.DOUBT, "the optimizer keeps no second moments that a warmup would protect", "optimizer")
